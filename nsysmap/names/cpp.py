@@ -35,7 +35,7 @@ _CORES = re.compile(
 
 
 def read_cpp(name: str) -> Reading:
-    """What a demangled C++ name says."""
+    """Parses a demangled C++ name."""
     head = _RETURN.match(name)
     start = head.end() if head else 0
     path, template, stop, balanced = _split(name, start)

@@ -273,7 +273,7 @@ def __getattr__(name: str) -> object:
 
 
 _SURE = {"likely": "likely ", "guess": "perhaps "}
-"""What is said before a pattern whose evidence is no better."""
+"""The word put before a pattern with no better evidence than this."""
 
 
 def pattern_words(decoded: KernelName) -> list[str]:
@@ -294,7 +294,7 @@ def pattern_words(decoded: KernelName) -> list[str]:
 
 
 def summary(decoded: KernelName, *, noun: bool = True) -> str:
-    """One line of what a decoded name is; without the word kernel before its details unless
+    """A one-line summary of a decoded name; without the word kernel before its details unless
     ``noun``.
     """
     fields = decoded.fields
@@ -326,12 +326,12 @@ def summary(decoded: KernelName, *, noun: bool = True) -> str:
 
 
 def tells_no_more(decoded: KernelName) -> bool:
-    """Whether all that is known of a kernel, beside whose it is, is its name as it stands."""
+    """Whether nothing is known about a kernel beyond its owner and its name as it stands."""
     return _details(decoded) == [decoded.name]
 
 
 def _details(decoded: KernelName) -> list[str]:
-    """What a name says of its kernel, beside whose it is and of which kind."""
+    """What a name shows about its kernel besides owner and kind."""
     fields = decoded.fields
     details = pattern_words(decoded)
     if not details and decoded.ops:

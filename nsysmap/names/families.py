@@ -134,18 +134,18 @@ TYPE_WORDS: tuple[tuple[str, str], ...] = (
 )  # fmt: skip
 
 MATRIX_OPERATIONS = frozenset(("gemm", "convolution", "attention", "unknown", "deconvolution"))
-"""What may run on tensor cores; nothing else does."""
+"""Operations that may run on tensor cores; no others do."""
 
 ACCIDENTAL = ("convex", "converg", "quantum", "quantit", "quantil", "grid_samples", "together")
-"""Parts of words in which a word that tells an operation stands by chance."""
+"""Parts of words in which a word for an operation occurs by chance."""
 
 _READ = 400  # characters in which the words that tell are looked for: they stand in front
 _OPERATION_PARTS = [(operation, words.split()) for operation, words in OPERATION_WORDS]
 
 
 def operation_of(function: str, template: str = "") -> str:
-    """What a function computes, by the words in its name, else in its template arguments; "unknown"
-    if none tells.
+    """What a function computes, by the words in its name, otherwise in its template arguments;
+    "unknown" if no word shows it.
     """
     name = function[:_READ].lower()
     for part in ACCIDENTAL:

@@ -1,4 +1,4 @@
-"""What a kernel's name says about fusion: its products, norms, softmaxes and attention, in a few
+"""What a kernel's name shows about fusion: its products, norms, softmaxes and attention, in a few
 words or as facts.
 """
 
@@ -11,8 +11,8 @@ from nsysmap.names.decode import KernelName, decode
 
 
 def part_words(decoded: KernelName) -> str:
-    """What a kernel is, in a few words: its patterns, else its operation, else its operations one
-    by one.
+    """A short description of a kernel: its patterns, otherwise its operation, otherwise its
+    operations listed.
     """
     patterns = list(dict.fromkeys(pattern.name for pattern in decoded.patterns))
     products = [op.op for op in decoded.ops if op.cls in ("gemm", "convolution")][:1]
@@ -43,7 +43,7 @@ NORM_PATTERNS = frozenset(
 
 @dataclass(frozen=True)
 class Told:
-    """What one kernel's name says of fusion."""
+    """What one kernel's name shows about fusion."""
 
     text: str
     product: bool
@@ -55,7 +55,7 @@ class Told:
 
 @lru_cache(maxsize=4096)
 def told_by_name(name: str) -> Told:
-    """What a kernel's name says of products, attention, norms and softmaxes."""
+    """What a kernel's name shows about products, attention, norms and softmaxes."""
     decoded = decode(name)
     patterns = frozenset(pattern.name for pattern in decoded.patterns)
     classes = {op.cls for op in decoded.ops}

@@ -31,8 +31,8 @@ class NameInLine:
 
 
 def is_name(line: str) -> bool:
-    """Whether the line is one name and nothing else: a word that tells something, or what decodes
-    whole as a kernel or layer.
+    """Whether the line is nothing but one name: a meaningful word, or text that decodes completely
+    as a kernel or layer.
     """
     text = line.strip()
     decoded = decode(text)
@@ -42,8 +42,8 @@ def is_name(line: str) -> bool:
 
 
 def names_in(line: str) -> Iterator[NameInLine]:
-    """The names in the line that tell who made them; words that any text may have, paths and ONNX
-    nodes are left alone.
+    """The names in the line that show who made them. Words that any text may contain, paths and
+    ONNX nodes are left out.
     """
     at = 0
     while (found := _START.search(line, at)) is not None:

@@ -88,15 +88,15 @@ def without_suffix(node: str) -> str:
 
 
 def normalized_range_text(name: str) -> str:
-    """What the myelin-exec ranges of TensorRT 10.3 show for that layer: no ``_myl<R>_<i>``, dots as
+    """The text of TensorRT 10.3's myelin-exec ranges for that layer: no ``_myl<R>_<i>``, dots as
     underscores.
     """
     return compiled(_TAIL).sub("", name).replace(".", "_")
 
 
 def node_row(node: str) -> NodeRow | None:
-    """The operation that a node's name tells: its last path component, or TensorRT's ``(Unnamed
-    Layer* 3) [Shuffle]``.
+    """The operation in a node's name: its last path component, or TensorRT's ``(Unnamed Layer* 3)
+    [Shuffle]``.
     """
     if "(Unnamed" in node and (unnamed := compiled(_UNNAMED).search(node)):
         return NODES.get(unnamed[1].lower())
@@ -166,7 +166,7 @@ def _balanced(text: str) -> str:
 
 
 def layer_ops(nodes: Sequence[str]) -> tuple[Op, ...]:
-    """The operations that the nodes' names tell; constants and unknown nodes tell none."""
+    """The operations in the nodes' names; constants and unknown nodes have none."""
     return _ops_of([node_row(node) for node in nodes])
 
 
@@ -233,8 +233,8 @@ def _read_node(node: str, *, myelin: bool) -> tuple[str, list[str], list[NodeRow
 
 
 def _product_of_bias(nodes: Sequence[str]) -> str:
-    """TensorFlow's name for a product with quantised weights that is named after its bias only: its
-    module tells which; empty otherwise.
+    """TensorFlow's name for a product with quantised weights named only after its bias: the module
+    shows which product; otherwise empty.
     """
     words = nodes[-1].lower().rsplit("/", 2)
     if len(words) < 2 or not words[-1].startswith("biasadd"):
@@ -300,7 +300,7 @@ def _special_kind(node: str) -> str:
 
 
 class LayerReading(NamedTuple):
-    """What a reader made of a layer's or range's name."""
+    """The reading of a layer's or range's name."""
 
     family: str
     kind: str  # layer or range
@@ -346,8 +346,8 @@ def _is_of_node(node: str) -> bool:
 
 
 def read_layer(name: str) -> LayerReading | None:
-    """What the name of an engine layer (or its range) says; None if the name has nothing of a
-    layer's.
+    """Reads the name of an engine layer or its range; None if it contains nothing of a layer's
+    name.
     """
     split = split_layer_name(name)
     numbers = (

@@ -113,8 +113,8 @@ _SUITS: dict[str, dict[str, float]] = {
 
 
 def affinity(kernel: KernelName, layer_kind: str, layer_name: str, onnx: Sequence[str]) -> float:
-    """How well a kernel can belong to a layer of that kind, name and ONNX nodes: 0 impossible, 0.5
-    cannot tell, 1 certain.
+    """How well a kernel fits a layer of that kind, name and ONNX nodes: 0 impossible, 0.5
+    undecided, 1 certain.
     """
     if layer_kind in _NO_KERNEL:
         return 0.02
@@ -180,8 +180,8 @@ _PLUGIN_MATRIX = {
 
 
 def _plugin_affinity(kernel: KernelName, operation: str, layer_name: str) -> float:
-    """What a plugin runs is told by nothing but the plugin's own name, and that it is nobody else's
-    kernel.
+    """How well a kernel fits a plugin: only the plugin's own name, or that no other owner is known,
+    supports it.
     """
     plugin = layer_name.rsplit("/", 1)[-1]
     wanted = operation_of(plugin)

@@ -1,4 +1,4 @@
-"""What the names of GPU metrics mean, across chips and versions of nsys.
+"""The meaning of the names of GPU metrics, across chips and versions of nsys.
 
 Sources: the metric sets that come with nsys 2023.4 (TU10x, TU11x, GA100, GA10x, GA10B, AD10x,
 GH100: GpuMetrics/*.config), its user guide ("GPU Metrics"), reports of nsys 2021 to 2025.  A name
@@ -40,7 +40,7 @@ class Metric:
 
 _LINKS = frozenset({"pcie", "nvlink", "c2c"})
 ACTIVITY = ("sm_active", "compute_warps", "sm_issue")
-"""Best first: what tells when kernels run."""
+"""Metrics that show when kernels run, the best first."""
 
 _GPC = {
     "sm_active": ("sm active", "sms active"),
@@ -128,7 +128,7 @@ _MEANINGS: dict[str, tuple[str, Clock]] = {
 
 
 def metric(name: str) -> Metric:
-    """What that name means; ``meaning`` is empty if it is not known."""
+    """The meaning of that name; ``meaning`` is empty if unknown."""
     found = _FORM.search(name)
     form = found.group(1) if found else ""
     base = " ".join((name[: found.start()] if found else name).split()).casefold()
@@ -154,4 +154,4 @@ PREFERRED = (
     "unallocated_warps", "dram_read", "dram_write", "dram", "l2_throughput", "pcie_receive",
     "pcie_send", "pcie",
 )  # fmt: skip
-"""What is worked out by kernel unless more is asked for."""
+"""Metrics that are estimated by kernel unless more are requested."""

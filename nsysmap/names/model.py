@@ -12,8 +12,8 @@ Fields = dict[str, str | int]
 
 @dataclass(frozen=True, slots=True)
 class Op:
-    """One operation in a name: the code as written, the operation in ONNX's terms, its class and
-    how sure that is.
+    """One operation in a name: the code as written, the ONNX operation, its class and how sure that
+    is.
     """
 
     code: str
@@ -56,8 +56,8 @@ class KernelName:
 
 
 class Reading(NamedTuple):
-    """What a reader of kernel names made of one: pieces rejoin to it, rest is what it did not
-    understand.
+    """The reading of a kernel name: its pieces join to the name, and rest is what was not
+    understood.
     """
 
     family: str

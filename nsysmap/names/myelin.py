@@ -14,7 +14,7 @@ _EITHER_MAX = Op("Max", "Max or ReduceMax", "pointwise or reduction", "likely")
 
 
 class OpList(NamedTuple):
-    """What an op list says."""
+    """The content of an op list."""
 
     ops: tuple[Op, ...]
     generation: int | None
@@ -80,8 +80,8 @@ def read_ops(text: str, *, generation: int | None = None) -> OpList:
 
 
 def _which_max(codes: list[str], i: int, generation: int | None) -> Op:
-    """What ``Max`` is where the generation does not say: a softmax's reduction, half of a clip, or
-    open.
+    """The meaning of ``Max`` if the generation does not settle it: a softmax's reduction, half of a
+    clip, or undecided.
     """
     if codes[i + 1 : i + 3] == ["Sub", "Exp"]:
         return _REDUCE_MAX3 if generation == 3 else _REDUCE_MAX
@@ -131,8 +131,8 @@ def _whole(ops: list[Op]) -> Pattern | None:
 
 @cache
 def _pattern_expression() -> tuple[re.Pattern[str], list[tuple[str, str, str]]]:
-    """All patterns as one expression over one character an op; the empty group that ends a row
-    tells which one fits.
+    """All patterns as one expression over one character per op; the empty group that ends a row
+    identifies the matching one.
     """
     keys = {row.code4: _KEYS[row.op] for row in OPS}
     parts: list[str] = []
@@ -146,14 +146,12 @@ def _pattern_expression() -> tuple[re.Pattern[str], list[tuple[str, str, str]]]:
 
 
 PRODUCTS = ("convolution", "gemm")
-"""Classes of operations that name the kind of a generated kernel which holds one, whatever else is
-fused into it.
-"""
+"""Classes of operations that give a generated kernel its kind, whatever else is fused into it."""
 
 
 def product_of(name: str) -> str:
-    """The class of the product in a generated kernel of that name, such as ``__myl_FcAddRelu``;
-    empty if it holds none, or is none.
+    """The class of the product in a generated kernel with that name, such as ``__myl_FcAddRelu``;
+    empty if it has none or is not generated.
     """
     found = read_myelin(name) if name.startswith("__myl_") else None
     classes = {op.cls for op in found.ops.ops} if found is not None else set()
@@ -161,7 +159,7 @@ def product_of(name: str) -> str:
 
 
 class MyelinName(NamedTuple):
-    """What a Myelin name says apart from its op list."""
+    """The content of a Myelin name apart from its op list."""
 
     kind: str  # kernel, layer, range
     ops: OpList
@@ -194,8 +192,8 @@ _MHA_OPS = {
 
 
 def read_myelin(name: str) -> MyelinName | None:
-    """What a name of a Myelin kernel, layer or range says; None if it is not one made of op codes
-    or a fused attention.
+    """Reads the name of a Myelin kernel, layer or range; None if it is neither made of op codes nor
+    a fused attention.
     """
     match = compiled(_GENERATED).match(name)
     if match is not None:

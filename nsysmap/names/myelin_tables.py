@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 
 class OpRow(NamedTuple):
-    """One Myelin op code in both generations; a code is empty if there is none, the example where
-    no name has it yet.
+    """One Myelin op code in both generations. A code is empty if it does not exist, the example if
+    no name is known to use it.
     """
 
     code4: str  # TensorRT 10.9 and later
@@ -27,7 +27,7 @@ class OpRow(NamedTuple):
 
 class PatternRow(NamedTuple):
     """One pattern over four-letter codes: ``?`` optional, ``( | )`` choice, ``^`` and ``$`` ends of
-    the list, ``>`` only looked at.
+    the list, ``>`` lookahead.
     """
 
     name: str

@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 
 class NodeRow(NamedTuple):
-    """One operation as node names write it (lower case, no separators), ONNX's word for it and the
-    class of a layer made of it.
+    """One operation as node names write it (lower case, no separators), its ONNX name and the class
+    of a layer made of it.
     """
 
     word: str
@@ -96,6 +96,4 @@ MAIN_KINDS = (
     "scatter",
     "gather",
 )
-"""Of the nodes merged into one layer, the first of these kinds that is there names the layer's
-kind.
-"""
+"""The kind of a layer with merged nodes is the first of these that one of them has."""

@@ -124,8 +124,8 @@ def _word_entries(wanted: str) -> list[Entry]:
 
 
 def field_words(decoded: KernelName) -> list[tuple[str, str, str]]:
-    """What a name says: for each field what it is called, its value, and what that means (empty if
-    the first two say it).
+    """What a name contains: each field's title, its value, and the meaning (empty if the first two
+    suffice).
     """
     known = {row.field: row for row in FIELD_ROWS}
     order = [row.field for row in FIELD_ROWS if row.field in decoded.fields]

@@ -62,8 +62,8 @@ _MANGLED = re.compile(r"_ZN?K?(?:\d+\w+)")
 
 
 def read_triton(name: str) -> Reading | None:
-    """What a Triton kernel's name says: torch.compile writes the sort of kernel and the operations
-    in it.
+    """Reads a Triton kernel's name: torch.compile writes the sort of kernel and the operations in
+    it.
     """
     if not name.isidentifier():
         return None
@@ -126,8 +126,8 @@ def read_signed(name: str) -> Reading | None:
 
 
 def read_xla(name: str) -> Reading | None:
-    """What the name of a fusion that XLA compiled says: its sort, and the operation that it is
-    named after.
+    """Reads the name of a fusion that XLA compiled: its sort, and the operation that it is named
+    after.
     """
     match = _XLA.fullmatch(name)
     if match is None:
@@ -164,7 +164,7 @@ def read_offloaded(name: str) -> Reading | None:
 
 
 def read_nccl(name: str) -> Reading | None:
-    """What an NCCL kernel's name says: collective, reduction, data type, algorithm and protocol."""
+    """Reads an NCCL kernel's name: collective, reduction, data type, algorithm and protocol."""
     match = _NCCL.match(name)
     if match is None:
         return None
@@ -246,7 +246,7 @@ def read_mangled(name: str) -> Reading | None:
 
 
 def read_symbol(name: str) -> Reading | None:
-    """What a kernel named by one symbol says; None if no word in it is a kernel's."""
+    """Reads a kernel name that is one symbol; None if no word in it is typical of kernels."""
     special = (
         read_triton(name)
         if name.startswith("triton_")

@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 
 class WordRow(NamedTuple):
-    """One word of an underscore-joined name: the field it fills, with what, and a name that has
-    it.
+    """One word of an underscore-joined name: the field it fills, its value, and a name that
+    contains it.
     """
 
     word: str
@@ -293,9 +293,7 @@ DATATYPES: dict[str, str] = {
 
 
 class FieldRow(NamedTuple):
-    """One field of a decoded kernel name: what it is called where it is shown, and what it
-    means.
-    """
+    """One field of a decoded kernel name: its title and its meaning."""
 
     field: str
     label: str

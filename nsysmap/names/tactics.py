@@ -92,8 +92,8 @@ _CUTLASS_ARCHS = frozenset(
     ("50", "60", "61", "70", "72", "75", "80", "86", "89", "90", "100", "103", "120")
 )
 _NATIVE = ("gemm", "convolution", "attention")
-"""What cuDNN 9's natively generated kernels compute on tensor cores (measured by Nsight Compute on
-an H200); those without say ``ffma``.
+"""The type in which cuDNN 9's natively generated kernels compute on tensor cores (measured by
+Nsight Compute on an H200); those without tensor cores say ``ffma``.
 """
 _NVJET = re.compile(r"[a-z]{3,6}$")
 _NVJET_EPILOGUE = re.compile(r"(?=.)(d?gelu|d?relu)?(?:[aA]ux)?(bias|bgrad[ab]?)?t?$")
@@ -111,7 +111,7 @@ _NVJET_TYPES = {
 
 
 def read_tactic(name: str) -> Reading:
-    """What an underscore-joined kernel or tactic name says."""
+    """Reads an underscore-joined kernel or tactic name."""
     parameters = name[name.index("(") :] if "(" in name else ""
     symbol = name[: len(name) - len(parameters)] if parameters else name
     launch = launch_suffix(symbol)
@@ -151,8 +151,8 @@ def read_tactic(name: str) -> Reading:
 
 
 def launch_suffix(name: str) -> str:
-    """What a kernel's name has behind the tactic's: ``_execute_kernel_trt``, ``_fused``, …; empty
-    if nothing.
+    """The part of a kernel's name after the tactic's: ``_execute_kernel_trt``, ``_fused``, …; empty
+    if there is none.
     """
     if "kernel" not in name and "fus" not in name:
         return ""
@@ -294,8 +294,8 @@ def _place_activation(found: dict[str, list[str]], family: str) -> None:
 
 
 def _set_nodes(found: dict[str, list[str]], nodes: list[str]) -> None:
-    """What the nodes of cuDNN's graph say: the operation is that of the first which is not
-    pointwise, the others are fused into it.
+    """Reads the nodes of cuDNN's graph: the operation is that of the first node that is not
+    pointwise, and the others are fused into it.
     """
     main = next((node for node in nodes if GRAPH_NODES[node][0] != "pointwise"), nodes[0])
     operation, direction = GRAPH_NODES[main]

@@ -29,7 +29,7 @@ _TILE = re.compile(r"Q(\d+)Kv(\d+)")
 
 
 def read_trtllm_gen(name: str) -> Reading | None:
-    """What such a name says: types, tile, mask; None if it is none of this generator's."""
+    """Reads such a name: types, tile, mask; None if it is not this generator's."""
     if name.startswith("fmhaSm"):
         return _attention(name)
     match = _PRODUCT.match(name)

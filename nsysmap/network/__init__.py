@@ -1,3 +1,3 @@
-"""What follows from an engine's layers: dataflow, operations, work, chains, attention; and which
-layer of one became which of another.
+"""What follows from an engine's layers: dataflow, operations, work, chains, attention, and which
+layer of one engine corresponds to which of another.
 """

@@ -58,8 +58,8 @@ class AttentionBlock:
 def attention_tables(
     engines: Sequence[Engine], *, compute: tuple[int, int] | None = None
 ) -> tuple[Table, Table]:
-    """The tables `attention` and `attention_layers`; `compute` is the device's compute capability,
-    where the trace tells it.
+    """The tables `attention` and `attention_layers`; `compute` is the device's compute capability
+    if the trace gives it.
     """
     blocks: list[dict[str, object]] = []
     members: list[dict[str, object]] = []
@@ -138,8 +138,8 @@ def attention_blocks(
 def _with_peer(
     engine: Engine, block: AttentionBlock, fused: Mapping[int, Sequence[int]]
 ) -> AttentionBlock:
-    """With the nearest fused block whose result has as many elements; ``fused`` has the blocks by
-    that.
+    """Adds the nearest fused block whose result has as many elements; ``fused`` has the blocks by
+    that number.
     """
     if block.fused:
         return block
@@ -151,8 +151,8 @@ def _with_peer(
 
 
 def _built_for(engine: Engine) -> tuple[int, int] | None:
-    """The newest compute capability that a tactic was made for: the device has at least that; None
-    if no tactic tells.
+    """The newest compute capability that a tactic was made for, which the device has at least; None
+    if no tactic shows one.
     """
     told = [
         str(decode(layer.tactic).fields.get("arch", "")) for layer in engine.layers if layer.tactic
@@ -267,7 +267,7 @@ def _size(layer: Layer) -> int:
 
 
 def _two_operands(product: Layer) -> bool:
-    """Whether a product multiplies two activations, as far as the file tells; a layer with weights
+    """Whether a product multiplies two activations, as far as the file shows; a layer with weights
     does not.
 
     Files that list a fused operand once show one input: a batch of products (heads) then tells it
@@ -296,8 +296,8 @@ def _scalar(tensor: Tensor) -> bool:
 
 
 def _carries(engine: Engine, before: Sequence[int], after: Sequence[int]) -> bool:
-    """Whether scores and probabilities keep their number of elements from product to product, where
-    the file tells.
+    """Whether scores and probabilities keep their number of elements from product to product, as
+    far as the file shows.
     """
     sizes: set[int] = set()
     for index in (*before, *after[:-1]):
@@ -309,7 +309,9 @@ def _carries(engine: Engine, before: Sequence[int], after: Sequence[int]) -> boo
 
 
 def _movers_around(engine: Engine, flow: Flow, scores: Layer, values: Layer) -> Iterable[int]:
-    """Layers that only move data into the two products, or out of the second, for nobody else."""
+    """Layers that do nothing but move data into the two products, or out of the second, for no
+    other reader.
+    """
     products = {scores.index, values.index}
     for index in dict.fromkeys(
         (*flow.writers.get(scores.index, ()), *flow.writers.get(values.index, ()))
@@ -325,8 +327,8 @@ def _movers_around(engine: Engine, flow: Flow, scores: Layer, values: Layer) -> 
 
 
 def _head_size(engine: Engine, flow: Flow, scores: Layer, values: Layer) -> int | None:
-    """What the scores sum over: from the extents of the first product, else the columns of the
-    second; a dynamic batch does not matter.
+    """The extent that the scores sum over: from the dimensions of the first product, otherwise the
+    columns of the second; a dynamic batch does not matter.
     """
     shape = scores.outputs[0].dimensions if scores.outputs else None
     if shape is None or not scores.inputs:

@@ -148,7 +148,7 @@ def _whole_patterns(engine: Engine) -> _Peers:
 
 
 def _with_peer(engine: Engine, chain: Chain, peers: _Peers) -> Chain:
-    """With the nearest layer that holds the whole pattern and writes as much."""
+    """Adds the nearest layer that holds the whole pattern and writes as much."""
     kind = "softmax" if chain.kind == "softmax" else "norm"
     last = chain.layers[-1][0]
     size = _written(engine.layers[last])
@@ -209,8 +209,8 @@ def _pattern_over(ops: Sequence[Op], first_end: int, last_begin: int) -> str | N
 
 
 def _extended(engine: Engine, flow: Flow, indices: list[int]) -> list[int]:
-    """With the layer before that only adds or casts for this run, and the one after that only casts
-    its result.
+    """Adds the layer before that only adds or casts for this run, and the layer after that only
+    casts its result.
     """
     result = list(indices)
     writer = flow.only_writer(result[0])
@@ -247,8 +247,8 @@ def _role(layer: Layer) -> str:
 
 
 def _between(engine: Engine, indices: Sequence[int]) -> str:
-    """What keeps the pieces apart, as far as the file shows it: a cast or layout change among them,
-    a product run between them.
+    """What keeps the pieces apart, as far as the file shows: a cast or layout change among them, or
+    a product that runs between them.
     """
     done = [operations(engine.layers[index]) for index in indices]
     casts = any(
@@ -365,8 +365,8 @@ def _same_size(first: Layer, second: Layer) -> bool:
 
 
 def _written(layer: Layer) -> tuple[int, int] | None:
-    """The product of the known extents of what a layer writes, and the number of dynamic ones; None
-    if the file does not tell.
+    """The product of the known dimensions of what a layer writes, and the number of dynamic ones;
+    None if the file does not show them.
     """
     dimensions = layer.outputs[0].dimensions if layer.outputs else None
     return None if dimensions is None else _extent(dimensions)

@@ -18,7 +18,7 @@ _READS, _READ_BY, _READS_SOURCE, _SOURCE_OF = range(4)
 
 
 def colours(first: Network, second: Network) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """One colour per piece of each network: two pieces have the same colour if everything around
+    """One colour per piece of each network; two pieces have the same colour if everything around
     them, at any distance, is the same.
 
     Neighbours are distinguished by direction and by the reader's input slot; readers of a tensor

@@ -31,8 +31,8 @@ def execution_orders(layers: Sequence[Layer]) -> list[tuple[int, ...]]:
 
 
 def _before(layers: Sequence[Layer]) -> list[set[int]]:
-    """For each layer those that must have run: producers of its inputs, and the instruction before
-    it in its Myelin region.
+    """For each layer those that must run earlier: producers of its inputs, and the previous
+    instruction in its Myelin region.
     """
     before: list[set[int]] = [set() for _ in layers]
     makers: dict[str, list[tuple[int, Tensor]]] = {}

@@ -1,5 +1,5 @@
-"""One side of a comparison as a network: its layers in order, what each computes, and which reads
-from which.
+"""One side of a comparison as a network: its layers in order, what each computes, and the dataflow
+between them.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _SHAPE_PARAMETERS = (
 
 @dataclass(frozen=True)
 class Piece:
-    """What is joined: a layer, or a part of an opaque region."""
+    """The unit that is matched: a layer, or a part of an opaque region."""
 
     layer_id: int
     name: str
@@ -234,7 +234,7 @@ def _computes(node: str) -> bool:
 
 
 def operations_of(name: str, kind: str, nodes: Sequence[str]) -> tuple[str, ...]:
-    """What a layer or kernel of that name does, in ONNX terms: from the codes in its name,
+    """The work of a layer or kernel with that name, in ONNX terms: from the codes in its name,
     otherwise from its nodes.
     """
     if kind == "attention":

@@ -310,8 +310,8 @@ Neighbours = tuple[tuple[tuple[int, int], ...], ...]
 
 
 def computing_neighbours(network: Network) -> tuple[Neighbours, Neighbours]:
-    """For each piece the computing pieces from which it reads and that read from it, with their
-    slots; pieces that only carry data are skipped.
+    """For each piece the computing pieces that it reads from and that read from it, with their
+    slots; pieces that only move data are skipped.
 
     If the dataflow is unknown, the piece before and the piece after.
     """
@@ -377,7 +377,7 @@ def _shared(mine: Sequence[Mapping[str, int]], yours: Sequence[Mapping[str, int]
 def _believed(
     alike: Scores, mine: Sequence[Mapping[str, int]], yours: Sequence[Mapping[str, int]]
 ) -> _Shared:
-    """What the pieces of both sides have in common, if these names can be trusted."""
+    """What the pieces of both sides share, if these names can be trusted."""
     names = [[name for held in side for name in held] for side in (mine, yours)]
     return _trusted(_shared(mine, yours), alike, numbered=_are_numbered(*names))
 
@@ -385,8 +385,8 @@ def _believed(
 def _believed_tensors(
     alike: Scores, mine: Sequence[Mapping[str, int]], yours: Sequence[Mapping[str, int]]
 ) -> _Shared:
-    """The same of tensors; those that TensorRT numbers itself, otherwise in another build, are
-    believed or not on their own.
+    """The tensors that both sides share, if their names can be trusted; names that TensorRT numbers
+    itself, differently in each build, are judged separately.
     """
     result: _Shared = {}
     for unnamed in (True, False):
@@ -451,7 +451,7 @@ def _without_other_counts(
 
 
 def _trusted(shared: _Shared, alike: Scores, *, numbered: bool) -> _Shared:
-    """The same if these names can be trusted, that is if the pieces that share all of one are
+    """The shared names if they can be trusted, that is if the pieces that share all of one are
     similar; otherwise nothing.
 
     Exporters number nodes and tensors consecutively, so that another export uses the same names for
@@ -518,7 +518,7 @@ def _plain(piece: Piece) -> str:
 
 
 def _tensors(network: Network, places: Sequence[int]) -> list[dict[str, int]]:
-    """What each piece writes, including copies by pieces that only carry data; tensors with several
+    """What each piece writes, including copies by pieces that only move data; tensors with several
     writers are left out.
     """
     before, _ = computing_neighbours(network)

@@ -42,6 +42,6 @@ def activation_bytes(engine: Engine) -> int | None:
 
 
 def weight_bytes(sizes: Sequence[int | None]) -> int | None:
-    """The bytes of all weights; None where none is known."""
+    """The bytes of all weights; None if none are known."""
     known = [one for one in sizes if one]
     return sum(known) if known else None

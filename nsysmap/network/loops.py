@@ -1,5 +1,5 @@
-"""How often the loops of an engine run, where its file tells, and the order of its layers with the
-loops written out.
+"""How often the loops of an engine run, if its file shows it, and the order of its layers with the
+loops unrolled.
 """
 
 from __future__ import annotations
@@ -53,13 +53,13 @@ def loops_in(layers: Sequence[Layer], order: Sequence[int]) -> list[Loop]:
 
 
 def has_open_loops(layers: Sequence[Layer]) -> bool:
-    """Whether there are loops of which the file does not tell how often they run."""
+    """Whether there are loops whose number of trips the file does not show."""
     return any(loop.trips is None for loop in loops_in(layers, range(len(layers))))
 
 
 def unrolled(layers: Sequence[Layer], order: Sequence[int], otherwise: int = 1) -> tuple[int, ...]:
-    """The same order with every loop written out as often as it runs; ``otherwise`` of those of
-    which the file does not tell that.
+    """The order with every loop repeated as often as it runs; ``otherwise`` is the number for loops
+    whose trips the file does not show.
     """
     result = [[at] for at in order]  # what stands at each place of the order
     for loop in loops_in(layers, order):

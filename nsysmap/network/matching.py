@@ -149,7 +149,7 @@ class _PairsSoFar:
 
 
 def _by_row(network: Network, places: Sequence[int]) -> list[tuple[list[int], list[int]]]:
-    """For each computing piece the rows of the pieces from which it reads, and of those that read
+    """For each computing piece the rows of the pieces that it reads from, and of those that read
     from it.
     """
     row_of = {place: row for row, place in enumerate(places)}

@@ -37,7 +37,7 @@ def with_model_nodes(layers: Sequence[Layer], model: OnnxModel) -> tuple[Layer, 
 
 def of_model(layers: Sequence[Layer], model: OnnxModel) -> bool:
     """Whether the layers' names and tensors agree that they were built from this model; False if
-    they do not tell.
+    undecided.
     """
     return _NodeSearch(layers, _Graph(model)).fits
 

@@ -1,4 +1,4 @@
-"""What an engine layer does, in the classes that matter for fusion: product, softmax,
+"""Classifies an engine layer's work as far as it matters for fusion: product, softmax,
 normalisation, pointwise, movement, cast.
 """
 
@@ -31,7 +31,7 @@ _NAMES = 1 << 12  # of kernels that Myelin generated: repeated blocks share most
 
 @dataclass(frozen=True)
 class Operations:
-    """What one layer does.  `ops` is empty if its name does not list them."""
+    """The work of one layer. `ops` is empty if its name does not list them."""
 
     ops: tuple[Op, ...]
     patterns: tuple[str, ...]
@@ -47,7 +47,7 @@ class Operations:
 
 @kept
 def operations(layer: Layer) -> Operations:
-    """What the layer does, from its kind and the op codes in its name."""
+    """The layer's work, from its kind and the op codes in its name."""
     named = layer.kind == "myelin_kernel" or (
         layer.kind in PRODUCTS and layer.name.startswith("__myl_")
     )
@@ -87,8 +87,8 @@ def quantizes(layer: Layer) -> str | None:
 
 
 def _reformat_that_quantizes(layer: Layer) -> bool:
-    """Whether a QuantizeLinear or DequantizeLinear runs as a reformat whose origin is not told, as
-    in a log.
+    """Whether a QuantizeLinear or DequantizeLinear runs as a reformat whose origin is not recorded,
+    as in a log.
     """
     return (
         layer.kind == "reformat"
@@ -120,8 +120,8 @@ def _only_quantizes(name: str) -> bool:
 
 @lru_cache(maxsize=_NAMES)
 def _operations(name: str | None, kind: str) -> Operations:
-    """The same by the name of a kernel that Myelin generated, which lists its operations; None for
-    all others.
+    """The work according to the name of a kernel that Myelin generated, which lists its operations;
+    None for all others.
     """
     generated = name is not None
     decoded = decode(name) if name is not None else None

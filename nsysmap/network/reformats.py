@@ -30,12 +30,12 @@ class Reformat:
 
     @property
     def source(self) -> Tensor | None:
-        """What it reads."""
+        """The type and layout that it reads."""
         return self.layer.inputs[0] if self.layer.inputs else None
 
     @property
     def target(self) -> Tensor | None:
-        """What it writes."""
+        """The type and layout that it writes."""
         return self.layer.outputs[0] if self.layer.outputs else None
 
 
@@ -181,7 +181,7 @@ def _writes_binding(engine: Engine, layer: Layer) -> bool:
 
 
 def _undone(engine: Engine, flow: Flow, layer: Layer) -> int | None:
-    """An earlier reformat whose change this one takes back, with at most one other layer between
+    """An earlier reformat whose change this one reverses, with at most one other layer between
     them; None if there is none.
     """
     if not layer.inputs or not layer.outputs:

@@ -119,8 +119,8 @@ def _small(tensor: Tensor) -> bool:
 
 
 def _all_written(layer: Layer, flow: Flow, engine: Engine) -> bool:
-    """Whether the file tells who writes everything that the layer reads; without a list of
-    bindings, what nobody writes is an input.
+    """Whether the file shows who writes everything that the layer reads; without a list of
+    bindings, tensors without a writer are inputs.
     """
     if not engine.bindings and not engine.excerpt:
         return True
@@ -136,8 +136,8 @@ def _all_written(layer: Layer, flow: Flow, engine: Engine) -> bool:
 
 
 def _parallel(engine: Engine, flow: Flow) -> Iterable[Siblings]:
-    """Layers next to each other in the file (which is the order they run in) on one stream, none of
-    which needs another.
+    """Adjacent layers of the file (whose order is the execution order) on one stream that do not
+    depend on each other.
 
     A layer needs another also through layers that do nothing (reshapes, shapes), and may need any
     where the file does not tell who writes what it reads.

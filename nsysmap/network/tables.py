@@ -26,7 +26,7 @@ _NOT_NODES = (
 
 @dataclass(frozen=True)
 class EngineTables:
-    """What follows from the engine files alone, as declared tables; their layer ids are those of
+    """What follows from the engine files alone, as declared tables whose layer ids are those of
     `layers_table`.
     """
 
@@ -49,7 +49,7 @@ def engine_tables(
     engines: Sequence[Engine], *, compute: tuple[int, int] | None = None
 ) -> EngineTables:
     """The tables of these engines; `compute` is the compute capability of the device that ran them,
-    where the trace tells it.
+    if the trace gives it.
     """
     from nsysmap.network.attention import attention_tables
     from nsysmap.network.chains import chain_tables
@@ -122,8 +122,8 @@ def engines_with_tensors_table(engines: Sequence[Engine]) -> Table:
 
 
 def engine_titles(engine: Engine, model: OnnxModel | None = None) -> tuple[str, ...]:
-    """What each layer of an engine is called: by the nodes in its metadata or its name, else by
-    those that the ONNX model tells.
+    """The title of each layer of an engine: by the nodes in its metadata or its name, otherwise by
+    those of the ONNX model.
     """
     if model is None or all(layer.onnx for layer in engine.layers):
         return layer_titles(engine.layers)

@@ -1,4 +1,4 @@
-"""What a layer is called: the module path and the operators of the model that it computes, as in
+"""Gives each layer a title: the module path and the operators of the model that it computes, as in
 `layer.3 … up/MatMul + bias + GELU`.
 """
 
@@ -94,9 +94,7 @@ _ORDER = (
     "reduce",
     "normalization",
 )
-"""Kinds of nodes in the order in which what else a layer does is told, before those that only move
-data.
-"""
+"""The order in which further work of a layer is named, before nodes that only move data."""
 _MOVES = ("concat", "slice", "shuffle", "resize")
 _OF_NO_SCOPE = frozenset((*_STILL, *_MOVES, "quantize"))
 # of the decoder's operations, for people
@@ -120,8 +118,8 @@ class _Node(NamedTuple):
 
 @dataclass(frozen=True)
 class _Fold:
-    """Several nodes that exporters make of one operation: it is there if the module has so many of
-    each needed node, and takes at most so many of each.
+    """Several nodes that exporters write for one operation: it is present if the module has enough
+    of each needed node, and it takes at most that many of each.
     """
 
     word: str
@@ -131,7 +129,7 @@ class _Fold:
     without: tuple[str, ...] = ()
 
     def fits(self, counts: Mapping[str, int]) -> bool:
-        """Whether a module with so many of each operation has it."""
+        """Whether a module with these counts of operations contains it."""
         enough = all(counts.get(op, 0) >= least for op, least in self.needs.items())
         return enough and not any(counts.get(op, 0) for op in self.without)
 
@@ -218,15 +216,15 @@ class _Nodes(dict[str, _Node]):
 
 
 class _Network(NamedTuple):
-    """What titles need to know of the whole engine."""
+    """What titles need to know about the whole engine."""
 
     nodes: _Nodes
     scopes: Scopes
 
 
 def layer_titles(layers: Sequence[Layer]) -> tuple[str, ...]:
-    """What each layer of an engine is called: what it is, preceded by those components of its path
-    in which layers of the same description differ.
+    """The title of each layer of an engine: its description, preceded by those components of its
+    path in which layers of the same description differ.
     """
     network = _network(layers)
     found = [_split(layer, network) for layer in layers]
@@ -253,20 +251,18 @@ def layer_titles(layers: Sequence[Layer]) -> tuple[str, ...]:
 
 
 def called(row: Row) -> str:
-    """What a layer of the table `layers` is called: its title, or its name where a table has
-    none.
-    """
+    """The title of a layer of the table `layers`, or its name if the table has no titles."""
     return row.maybe_text("title") or row.text("name")
 
 
 def called_text(layers: Table) -> Text:
-    """The same of every layer of the table `layers`."""
+    """The titles of all layers of the table `layers`."""
     return either(layers.text("title"), layers.text("name"))
 
 
 def modules_of(name: str, onnx: Sequence[str]) -> tuple[str, ...]:
-    """The modules of the model that a layer belongs to, from the outermost in: what the paths of
-    its nodes begin with alike, without the nodes' own names; none where no path is told.
+    """The modules of the model that a layer belongs to, from the outermost in: the common beginning
+    of its nodes' paths, without the nodes' own names; none if no path is known.
     """
     node = split_layer_name(name).node
     if not onnx and node.startswith("{ForeignNode["):
@@ -280,7 +276,7 @@ def modules_of(name: str, onnx: Sequence[str]) -> tuple[str, ...]:
 
 
 def _blocks(scopes: Scopes) -> frozenset[tuple[str, ...]]:
-    """The places in the model of which there are several that differ only in a number, such as
+    """Places in the model that occur several times and differ only in a number, such as
     ``/encoder/layer.*``.
     """
     found: dict[tuple[str, ...], str] = {}
@@ -376,8 +372,8 @@ def _split(layer: Layer, network: _Network) -> tuple[tuple[str, ...], tuple[str,
 
 
 def _without_nodes(layer: Layer, node: str, decoded: KernelName) -> str:
-    """What a layer that Myelin made up is called where nothing names its nodes: what it does, and
-    the number of its instruction.
+    """The title of a layer that Myelin created without naming its nodes: its work, and the number
+    of its instruction.
     """
     handle = _handle(layer.name)
     if loops := _LOOP.findall(node):
@@ -396,7 +392,7 @@ def _without_nodes(layer: Layer, node: str, decoded: KernelName) -> str:
 
 
 def _of_ops(decoded: KernelName) -> str:
-    """What a generated kernel does, from its name: its patterns or its operations."""
+    """The work of a generated kernel, from its name: its patterns or its operations."""
     patterns = [pattern.name for pattern in decoded.patterns]
     if patterns and not any(one.endswith(("movement", "cast")) for one in patterns):
         return " + ".join(_PATTERNS.get(word, word) for word in part_words(decoded).split(" + "))
@@ -423,8 +419,8 @@ def _of_reformat(node: str) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
 def _of_nodes(  # one return a kind of layer
     nodes: Sequence[_Node], own: set[str], layer: Layer, decoded: KernelName | None, scopes: Scopes
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The path and words of a layer that computes these nodes, of which its own name has those in
-    ``own``.
+    """The path and words for a layer that computes these nodes, of which its own name contains
+    those in ``own``.
     """
     kept = [node for node in nodes if not node.of_weights] or list(nodes)
     weights = next((node.name for node in nodes if node.name.endswith(_WEIGHTS)), None)
@@ -480,8 +476,8 @@ def _of_nodes(  # one return a kind of layer
 def _of_attention(
     nodes: Sequence[_Node], decoded: KernelName | None
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Attention is named after the module of its products and its softmax, else after its softmax
-    or a node that says attention.
+    """Attention is named after the module of its products and its softmax, otherwise after its
+    softmax or a node whose name contains attention.
     """
     named = next((node for node in nodes if node.kind == "attention"), None)
     if named is not None:
@@ -584,8 +580,8 @@ def _folded(
 
 @lru_cache(maxsize=1 << 10)  # layers do few different sets of operations
 def _folds_of(ops: frozenset[str]) -> tuple[_Fold, ...]:
-    """The folds for which there is one of each operation that they need, in the order in which they
-    are looked for.
+    """The folds that have at least one of each needed operation, in the order in which they are
+    looked for.
     """
     return tuple(fold for fold in (*_FOLDS, _SWIGLU, _SILU) if fold.needs.keys() <= ops)
 
@@ -599,7 +595,7 @@ def _more(  # what the words are about
     main: _Node | None = None,
     norm: bool = False,
 ) -> tuple[str, ...]:
-    """What else a layer does: ``+ bias``, ``+ Relu``, and how many further operations."""
+    """The further work of a layer: ``+ bias``, ``+ Relu``, and the number of other operations."""
     if not nodes and not folds:
         return ()
     words: dict[str, int] = {}
@@ -634,8 +630,8 @@ def _rank(kind: str) -> int:
 
 
 def _is_bias(node: _Node, scopes: Scopes) -> bool:
-    """Whether an addition is the bias of the product whose module it is in: the module holds the
-    two and nothing else that computes.
+    """Whether an addition is the bias of the product in its module: the module contains these two
+    and nothing else that computes.
     """
     counts = scopes.get(node.path)
     if (
@@ -662,8 +658,8 @@ def _adds_two(layer: Layer, main: _Node | None, *, norm: bool) -> bool:
 
 
 def _main(nodes: Sequence[_Node], decoded: KernelName | None) -> _Node | None:
-    """The node that a layer without product is named after: a softmax or the like, else one that
-    computes, else one that moves data.
+    """The node that names a layer without a product: a softmax or the like, otherwise one that
+    computes, otherwise one that moves data.
     """
     ranks: dict[int, _Node] = {}
     for node in nodes:
@@ -681,8 +677,8 @@ def _main(nodes: Sequence[_Node], decoded: KernelName | None) -> _Node | None:
 
 
 def _computes(node: _Node, decoded: KernelName) -> bool:
-    """Whether the operations in a generated kernel's name can be those of a node: Metadata names
-    nodes too of which it only moves data.
+    """Whether the operations in a generated kernel's name can be those of a node: Metadata also
+    lists nodes whose data it only moves.
     """
     classes = {op.cls for op in decoded.ops}
     if (
@@ -810,12 +806,12 @@ def _node(name: str) -> _Node:
 
 
 _NOT_BY_LAST = re.compile(r"onnx::|ONNXTRT_|(?:copied_|un)?(?:reshape|transpose|squeeze|shuffle)_")
-"""How the names of nodes begin that the beginning tells something of."""
+"""Beginnings of node names that are themselves meaningful."""
 
 
 @lru_cache(maxsize=_COMPONENTS)
 def _node_called(name: str) -> _Node:
-    """A node that nothing but its name tells of."""
+    """Describes a node by its name alone."""
     row = node_row(name)
     parts = _parts(name)
     last = parts[-1]

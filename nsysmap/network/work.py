@@ -54,7 +54,7 @@ _LARGEST = 2**58  # operations or weights, far from what 64 bits hold
 
 @dataclass(frozen=True)
 class LayerWork:
-    """What one execution of a layer needs at least; None if the file does not tell."""
+    """What one execution of a layer needs at least; None if the file does not show it."""
 
     macs: int | None = None
     flops: int | None = None
@@ -209,7 +209,7 @@ def tensor_cores(layer: Layer) -> str:
 
 @kept
 def does(layer: Layer) -> str:
-    """What the layer is for, in the words of the table `work`."""
+    """The layer's purpose, in the words of the table `work`."""
     if layer.kind in _NO_WORK or layer.kind in ("foreign_node", "attention"):
         return {"foreign_node": "region", "attention": "attention"}.get(layer.kind, "nothing")
     done = operations(layer)
@@ -252,8 +252,8 @@ _CLASSES = {
 
 
 def _mostly(layer: Layer, done: Operations) -> str:
-    """What a generated kernel does besides moving data, by the most telling of its operations, or
-    of its ONNX nodes if its name is cut.
+    """What a generated kernel does besides moving data: the most specific of its operations, or of
+    its ONNX nodes if its name is cut.
     """
     if done.cut:
         kinds = {op.cls for op in layer_ops(layer.onnx)}
@@ -393,8 +393,8 @@ def _convolution(layer: Layer) -> _Count:
 
 @dataclass(frozen=True)
 class _Filters:
-    """What a convolution's file row says of its filters, whatever the batch or the size of the
-    image is.
+    """What a convolution's row in the file shows about its filters, whatever the batch or image
+    size.
     """
 
     kernel: Shape = ()
@@ -436,8 +436,8 @@ def _filters(layer: Layer, *, transposed: bool) -> _Filters:
 
 
 def _constant_product(layer: Layer) -> tuple[int, int] | None:
-    """K and N of a product with constant weights, where the batch or the number of rows is dynamic;
-    None if the file does not tell.
+    """K and N of a product with constant weights, if the batch or the number of rows is dynamic;
+    None if the file does not show them.
     """
     source, target = (
         tensors[0].dimensions or () if tensors else () for tensors in (layer.inputs, layer.outputs)
@@ -567,8 +567,8 @@ def _pooling(layer: Layer) -> _Count:
 
 
 def _fused(layer: Layer, written: Mapping[str, Shape]) -> _Count:
-    """A generated kernel: a product where its ops have one, else one operation per element and
-    arithmetic op of its name.
+    """The work of a generated kernel: a product if its ops contain one, otherwise one operation per
+    element and arithmetic op in its name.
     """
     ops = decode(layer.name).ops
     classes = {op.cls for op in ops}
@@ -698,6 +698,6 @@ def _number(value: object) -> int | None:
 
 
 def _whole_numbers(value: object) -> tuple[int, ...]:
-    """The list where it holds whole numbers only, else nothing."""
+    """The list if it holds whole numbers only, otherwise nothing."""
     numbers = [_number(item) for item in value] if isinstance(value, list) else []
     return () if None in numbers else tuple(number for number in numbers if number is not None)

@@ -102,8 +102,8 @@ def has_pytorch(trace: Trace) -> bool:
 
 
 def host_program(trace: Trace, processes: Collection[int]) -> str | None:
-    """What these processes are (see host_program.HOSTS); None if not all are of one kind, or that
-    of one is not known.
+    """The kind of program that these processes run (see host_program.HOSTS); None unless all are
+    known and of one kind.
     """
     hosts = {trace.hosts.get(process) for process in processes}
     return hosts.pop() if len(hosts) == 1 else None

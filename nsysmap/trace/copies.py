@@ -9,8 +9,8 @@ from nsysmap.trace.model import Trace
 
 
 def blocking_copies(trace: Trace) -> BoolArray:
-    """A flag for each API call: whether it is a copy that holds the host: without Async (but for
-    device to device), or of pageable memory.
+    """Marks the API calls that are blocking copies: without Async (except device to device), or
+    with pageable memory.
     """
     calls, copies = trace.api_calls, trace.memcpys
     blocking = calls.text("kind").equals("copy")
@@ -27,8 +27,8 @@ def blocking_copies(trace: Trace) -> BoolArray:
 
 
 def hold_the_host(copies: Table) -> BoolArray:
-    """A flag for each copy: whether its call keeps the host: without Async (but for one within GPU
-    memory), or of pageable memory, which is staged.
+    """Marks the copies whose calls block the host: without Async (except within GPU memory), or
+    with pageable memory, which is staged.
     """
     device_only = copies.text("kind").equals("DtoD") | copies.text("kind").equals("PtoP")
     holding: BoolArray = (~copies.bools("asynchronous") & ~device_only) | _of_pageable_memory(
@@ -45,8 +45,8 @@ def _of_pageable_memory(copies: Table) -> BoolArray:
 
 
 LARGE_COPY_BYTES = 1 << 20
-"""From this size on, a copy's time is that of the link: at 12 GB/s 87 µs, of which what starts it
-is 2 µs.
+"""From this size on, the link determines a copy's time: at 12 GB/s 87 µs, of which starting it
+takes 2 µs.
 """
 
 
@@ -88,8 +88,7 @@ NO_COPIES = "none"
 
 def copied_memory(inferences: Table, memcpys: Table) -> Text:
     """For each row of INFERENCES the host memory of its copies: "pageable", "pinned", …, "none", or
-    "HtoD pageable, DtoH pinned"; no text where the trace does not show which thread requested
-    copies.
+    "HtoD pageable, DtoH pinned"; empty if the trace does not show which thread requested copies.
 
     Its copies are those between host and device that its thread requested after it had enqueued the
     inference before: they are part of the time from that one's end to its own.

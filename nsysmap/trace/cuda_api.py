@@ -1,4 +1,4 @@
-"""What the functions of the CUDA runtime and driver are, by name."""
+"""Classifies the functions of the CUDA runtime and driver by name."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ def peak_device_memory(report: str | Path) -> int | None:
 
 
 def peak_in(tables: NsysTables) -> int | None:
-    """The same of nsys's tables."""
+    """The same figure computed from nsys's own tables."""
     if not tables.has(_TABLE, "memoryOperationType"):
         return None
     raw = tables.read(_TABLE, _COLUMNS, ())

@@ -44,7 +44,7 @@ _FEW_ROWS = 1 << 10  # that are sorted where one is out of order
 
 @dataclass(frozen=True)
 class GpuSamples:
-    """What was sampled of one GPU: sample i is of [start_ns[i], end_ns[i]); NaN if a metric has no
+    """The samples of one GPU: sample i covers [start_ns[i], end_ns[i]); NaN if a metric has no
     value.
     """
 
@@ -85,7 +85,7 @@ class GpuSamples:
 
 @dataclass(frozen=True)
 class PartOf:
-    """All samples of a run of which a part was read."""
+    """All samples of a run that was read in part."""
 
     samples: int
     begin_ns: IntArray  # of the stretches without a hole
@@ -118,7 +118,7 @@ class GpuMetrics:
         return () if self.tables is None else read_gpu_metrics(self.tables)
 
     def enough(self, wanted: Callable[[int, float], Enough]) -> tuple[GpuSamples, ...]:
-        """The samples of every GPU; of a long run in a file of which parts can be read, no more
+        """The samples of every GPU; for a long run in a file that can be read in parts, no more
         than are wanted.
 
         ``wanted`` is asked with the GPU's CUDA device ordinal and the time between samples in ns.
@@ -289,8 +289,8 @@ def _joined(parts: Sequence[_Rows]) -> _Rows:
 
 
 def _metrics_of_a_moment(rows: _Rows) -> IntArray | None:
-    """The metrics of the moment with the most rows, but for the first and last, which may go on
-    elsewhere; None if one is there twice.
+    """The metrics of the moment with the most rows, apart from the first and last moment, which may
+    be incomplete; None if a metric occurs twice.
     """
     changes = np.flatnonzero(rows[0][1:] != rows[0][:-1]) + 1
     if len(changes) < 2:
@@ -434,7 +434,7 @@ def _samples(
 
 
 def _within(moments: IntArray, stretches: list[_Rows]) -> BoolArray:
-    """True for the moments that lie in any of these stretches: each row's time and value are its
+    """Marks the moments that lie in any of these stretches; a row's time and value are a stretch's
     begin and end.
     """
     inside = np.zeros(len(moments), np.bool_)

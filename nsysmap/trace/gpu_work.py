@@ -17,9 +17,7 @@ def gpu_work(trace: Trace) -> tuple[Table, Table, Table, Table]:
 
 
 def gpu_column(trace: Trace, name: str) -> IntArray:
-    """One column of all GPU work, one value per piece, in the order of `gpu_work`; not to be
-    written into.
-    """
+    """One column of all GPU work, one value per piece, in the order of `gpu_work`; read-only."""
     parts = [table.ints(name) for table in gpu_work(trace) if len(table)]
     return parts[0] if len(parts) == 1 else np.concatenate([np.zeros(0, np.int64), *parts])
 

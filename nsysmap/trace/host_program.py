@@ -1,5 +1,5 @@
-"""What launched the GPU work: trtexec, Python or another program, as far as the names of the
-processes tell.
+"""Tells what launched the GPU work, as far as the names of the processes show: trtexec, Python or
+another program.
 
 The names themselves do not leave this module: they can be anything, with paths and arguments in
 them.
@@ -27,8 +27,8 @@ _TID = 0xFFFFFF  # the bits of nsys's globalTid that number the thread, and abov
 
 
 def hosts_of(tables: NsysTables, strings: Strings) -> Mapping[int, str]:
-    """What each process is (of HOSTS), by nsys's number of it; those without a name, as in reports
-    of older versions, are left out.
+    """The kind of each process (see HOSTS), by nsys's number for it; processes without a name, as
+    in reports of older versions, are left out.
     """
     named = tables.read("PROCESSES", ("globalPid",), ("name",))
     told = dict(zip(named["globalPid"].tolist(), named["name"].list(), strict=True))
@@ -44,8 +44,8 @@ def hosts_of(tables: NsysTables, strings: Strings) -> Mapping[int, str]:
 
 
 def host_of(name: str) -> str:
-    """What a process of this name is (of HOSTS): the name may be a path, or a command with its
-    arguments.
+    """The kind of a process with this name (see HOSTS). The name may be a path, or a command with
+    its arguments.
     """
     command = re.split(r"[/\\]", name.strip().split(" ")[0])[-1]
     return next((host for host, pattern in _KNOWN if pattern.fullmatch(command)), OTHER_HOST)

@@ -1,5 +1,5 @@
-"""What is missing from a trace, the reason if known, and how to capture it with the version of nsys
-that wrote the trace.
+"""Reports what is missing from a trace, the reason if known, and how to capture it with the version
+of nsys that wrote the trace.
 """
 
 from __future__ import annotations
@@ -43,9 +43,7 @@ class Unrecorded:
 
 
 def lacking(trace: Trace, cuda_graph_trace: str) -> tuple[Note, ...]:
-    """What the reader must know of what is not in the trace; ``cuda_graph_trace`` as in
-    `capture`.
-    """
+    """What the reader must know about missing data; ``cuda_graph_trace`` is as in `capture`."""
     return tuple(_lacking(trace, cuda_graph_trace))
 
 
@@ -288,8 +286,8 @@ def _built_before(trace: Trace) -> str:
 
 
 def _without_work(trace: Trace, rows: IntArray) -> BoolArray:
-    """True for the API calls that have no work on a GPU, by process and correlation id (two rows
-    may have the same).
+    """Marks the API calls without work on a GPU, by process and correlation id (two rows may share
+    one).
     """
     calls = trace.api_calls
     work = gpu_work(trace)
@@ -307,8 +305,8 @@ def _without_work(trace: Trace, rows: IntArray) -> BoolArray:
 
 
 def _capturing(trace: Trace) -> BoolArray:
-    """True for the API calls made while their thread captured a stream into a CUDA graph: launches
-    among them are not carried out.
+    """Marks the API calls made while their thread captured a stream into a CUDA graph; launches
+    among them are not executed.
     """
     calls = trace.api_calls
     inside = np.zeros(len(calls), np.bool_)

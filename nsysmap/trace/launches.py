@@ -21,8 +21,8 @@ class Launches:
 
     @staticmethod
     def of(calls: Table) -> Launches:
-        """One row per key: where ids repeat within a process (overhead rows reuse them) a launching
-        call is preferred.
+        """One row per key. Where ids repeat within a process (overhead rows reuse them), a
+        launching call is preferred.
         """
         processes = distinct(calls.ints("process"))
         keys = _join_keys(processes, calls.ints("process"), calls.ints("correlation"))
@@ -62,8 +62,8 @@ class Launches:
     def columns(
         self, process: IntArray, correlation: IntArray, start_ns: IntArray
     ) -> dict[str, Held]:
-        """The columns that every table of launched GPU work has of its launch; ``start_ns`` is when
-        the work began.
+        """The columns about its launch that every table of launched GPU work has; ``start_ns`` is
+        when the work began.
         """
         rows = self.rows(process, correlation)
         return {

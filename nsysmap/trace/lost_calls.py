@@ -28,7 +28,9 @@ _NUMBER = re.compile(r"\d+")
 
 @dataclass(frozen=True)
 class LostCalls:
-    """What the trace has of one thread's launches until some moment, and not after it."""
+    """The launches of one thread that the trace holds up to some moment, after which they are
+    missing.
+    """
 
     process: int
     thread: int
@@ -50,8 +52,8 @@ def cut_by_loss(
     thread: IntArray,
     end: IntArray,
 ) -> BoolArray:
-    """True for the inferences (of these threads, with these ends) that lack the work of a thread
-    whose calls were lost: the later ones of the loops in which it launched; ``of_kernel`` is the
+    """Marks the inferences (of these threads, with these ends) that lack the work of a thread whose
+    calls were lost: the later ones of the loops in which it launched. ``of_kernel`` is the
     inference of each kernel.
     """
     cut = np.zeros(len(end), np.bool_)
@@ -139,8 +141,8 @@ def _within(moments: IntArray, start: IntArray, end: IntArray) -> IntArray:
 
 
 def _unjoined(kernels: Table, process: int, since_ns: int, least: int) -> bool:
-    """Whether so many kernels after that moment have no launch in the trace: then only the calls
-    were lost, and the GPU's work is there.
+    """Whether enough kernels after that moment have no launch in the trace: then only the calls
+    were lost, and the GPU's work is present.
     """
     loose = (kernels.ints("launch") == MISSING) & (kernels.ints("process") == process)
     return int(np.count_nonzero(loose & (kernels.ints("start_ns") > since_ns))) >= least

@@ -168,7 +168,7 @@ def _known_by(ranges: Text) -> str | None:
 
 
 def _text_or_string(strings: Strings, ids: IntArray, inline: Text, *, nullable: bool) -> Text:
-    """A registered string where the row has its id, else the inline text."""
+    """The registered string if the row has its id, otherwise the inline text."""
     registered = strings.text(ids)
     inline = compact(inline)
     if not inline.values:

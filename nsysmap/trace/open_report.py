@@ -21,8 +21,8 @@ from nsysmap.trace.model import Trace
 from nsysmap.trace.reader import trace_of
 
 Reader = Literal["auto", "nsys", "own"]
-"""Who reads a .nsys-rep: nsys, by an export; nsysmap itself; or (auto) nsys where one is installed
-that is not older, else nsysmap.
+"""Which reader opens a .nsys-rep: nsys by an export, nsysmap itself, or (auto) nsys if an installed
+one is recent enough, otherwise nsysmap.
 """
 
 Progress = Callable[[str], None]
@@ -31,7 +31,7 @@ Progress = Callable[[str], None]
 def open_trace(
     report: str | Path, *, reader: Reader = "auto", progress: Progress | None = None
 ) -> Trace:
-    """The trace in a .nsys-rep, or in an export of one; ``progress`` is told what is being done.
+    """Opens the trace in a .nsys-rep or in an export of one; ``progress`` receives each step.
 
     Raises NsysmapError if it is neither, is damaged, or the reader that was asked for cannot read
     it.
@@ -76,7 +76,9 @@ def _own(path: Path, progress: Progress | None) -> Trace:
 
 
 def _own_instead(path: Path, refused: NsysmapError, progress: Progress | None) -> Trace:
-    """What nsys refused, read by ourselves; nsys's own refusal where we cannot read it either."""
+    """Reads a report that nsys refused with our own reader; raises nsys's error if that
+    fails too.
+    """
     try:
         trace = _own(path, progress)
     except NsysmapError:

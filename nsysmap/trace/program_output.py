@@ -1,5 +1,5 @@
-"""What the program wrote to stdout and stderr while nsys recorded it, as far as it says why it did
-not run, or which TensorRT its trtexec is of.
+"""Reads what the program wrote to stdout and stderr while nsys recorded it, for why it did not run
+and for the version of its trtexec.
 
 What it wrote can be anything, with paths and names in it: only what stands here leaves this module,
 in our own words.
@@ -61,7 +61,7 @@ _FAILURES = tuple(
 
 @dataclass(frozen=True)
 class ProgramOutput:
-    """What the program's own output tells."""
+    """Facts from the program's own output."""
 
     failure: str | None = None  # why it ended, in our words
     # it wrote to stderr, and nothing of that is known here
@@ -70,7 +70,7 @@ class ProgramOutput:
 
 
 def program_output(written: Iterable[tuple[str | None, str | None]]) -> ProgramOutput:
-    """What processes wrote: of each file its name and what is in it."""
+    """The output of processes: the name and content of each file."""
     named = [(name or "", (held or "")[-_MOST_READ:]) for name, held in written]
     errors = "\n".join(held for name, held in named if "stderr" in name)
     version = next((found for _, held in named if (found := _TRTEXEC.search(held))), None)

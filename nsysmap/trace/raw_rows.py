@@ -75,7 +75,7 @@ class Strings:
 
 
 def compact(text: Text) -> Text:
-    """The same column with the values that no row holds left out."""
+    """The same column without values that no row holds."""
     used = np.zeros(len(text.values) + 1, np.bool_)  # the last place is for code -1
     used[text.codes[:1] if uniform(text.codes) else text.codes] = True
     used[-1] = False
@@ -119,7 +119,7 @@ def kept(
 
 
 def _elsewhere(start: IntArray, end: IntArray, backwards: BoolArray) -> BoolArray:
-    """True for the rows that are too far from most others, or last too long, to be of one session.
+    """Marks the rows that are too far from most others, or last too long, to belong to one session.
 
     Where a session's times begin is the file's own: at 0, or in 1970 after `nsys export
     --ts-normalize=true`.
@@ -144,7 +144,7 @@ def _elsewhere(start: IntArray, end: IntArray, backwards: BoolArray) -> BoolArra
 
 
 NO_PROCESS = 0
-"""The process of GPU work of which the report does not tell it."""
+"""The process of GPU work whose process the report does not show."""
 
 
 def process_of(thread: IntArray) -> IntArray:
@@ -155,12 +155,12 @@ def process_of(thread: IntArray) -> IntArray:
 
 
 def pid_of(process: IntArray) -> IntArray:
-    """The process ids in nsys's globalPid or globalTid values; 0 if there is none."""
+    """The process ids in nsys's globalPid or globalTid values; 0 if missing."""
     return mapped(process, lambda held: np.where(held == MISSING, 0, (held >> 24) & 0xFFFFFF))
 
 
 def zero_for_missing(values: IntArray) -> IntArray:
-    """The values, 0 if there is none: in domain ids and thread ids of older nsys both mean the
+    """The values, with 0 for missing ones: in domain ids and thread ids of older nsys both mean the
     same.
     """
     return mapped(

@@ -193,7 +193,7 @@ def _timeless(tables: NsysTables, table: str) -> bool:
 
 
 def _schema_notes(recording: Recording) -> tuple[Note, ...]:
-    """What to think of a schema that this version does not know."""
+    """What an unknown schema means for the figures."""
     numbers = [int(part) for part in (recording.schema_version or "").split(".") if part]
     if not numbers:
         return ()
@@ -295,8 +295,8 @@ _WHERE_COLUMNS = ("start", "end", "deviceId", "contextId", "streamId", "correlat
 
 
 def _extents(raw: Mapping[str, Any], what: str) -> dict[str, IntArray]:
-    """The grid or block in x, y and z; all 0, as where the file does not tell, where there can be
-    no such launch.
+    """The grid or block in x, y and z; all 0 if the file does not give them or no launch can have
+    such values.
     """
     extents = [zero_for_missing(raw[f"{what}{axis}"]) for axis in "XYZ"]
     bounds = [distinct(extent) if uniform(extent) else extent for extent in extents]
@@ -311,7 +311,7 @@ def _extents(raw: Mapping[str, Any], what: str) -> dict[str, IntArray]:
 
 
 def _amount(values: IntArray) -> IntArray:
-    """The values; 0, as where the file does not tell, where they cannot be."""
+    """The values; 0 if the file does not give them or they are impossible."""
     return mapped(
         values,
         lambda held: (
@@ -514,7 +514,7 @@ def _event_records(tables: NsysTables, launches: Launches) -> Table:
 
 
 def _graph_nodes(tables: NsysTables) -> Table:
-    """CUDA_GRAPH_NODE_EVENTS, which files of 2023 call CUDA_GRAPH_EVENTS; newer files use that name
+    """CUDA_GRAPH_NODE_EVENTS, called CUDA_GRAPH_EVENTS in files of 2023; newer files use that name
     for something else.
     """
     table = next(

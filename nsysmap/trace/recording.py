@@ -1,4 +1,4 @@
-"""What a report says about its own recording: versions, what was traced, and what nsys warned of.
+"""What a report says about its own recording: versions, what was traced, and nsys's warnings.
 
 These tables also have the environment, the command line and the names of user and host: only what
 is named here leaves this module.
@@ -103,7 +103,7 @@ _NO_COUNTERS = tuple(
 
 @dataclass(frozen=True)
 class Recording:
-    """How a trace came to be, as far as it says so."""
+    """How a trace was recorded, as far as it says."""
 
     form: str = "SQLite"  # of the file, see NsysTables.form
     # of the nsys that captured it, else of the one that exported it
@@ -124,7 +124,7 @@ class Recording:
 
 
 def recording_of(tables: NsysTables) -> Recording:
-    """What the file says of its own recording."""
+    """Reads what the file says about its own recording."""
     export = _exported(tables)
     exported_by = _number(export.get("EXPORT_PRODUCT_VERSION"))
     traced, graph_modes, sampled, variables = set(), set(), False, []

@@ -43,22 +43,22 @@ own, such as "torch.compile", may be its run.
 _SAYS_COMPILING = re.compile(
     r"(?<![A-Za-z])compil(e|ing|ation)(?![a-z])|Compil(e|ing|ation)(?![a-z])|Nvrtc|NVRTC"
 )
-"""In names of ranges in which a compiler may work: nvFuser's FusionKernelRuntime::compileKernel, a
-program's own "compile model".  What they hold shows whether they do: a range "torch.compile" around
-a run launches kernels, a compiler does not.
+"""Parts of names of ranges in which a compiler may work: nvFuser's
+FusionKernelRuntime::compileKernel, a program's own "compile model". Their content shows whether it
+does: a range "torch.compile" around a run launches kernels, a compiler does not.
 """
 _TUNING = (
     "RedzoneAllocatorKernel", "redzone_checker", "RepeatBufferKernel", "xla_fp_comparison",
 )  # fmt: skip
-"""In names of kernels that run only where kernels are tried out: checks of memory and results of
-XLA and TensorFlow, and XLA's delay before each trial.
+"""Parts of names of kernels that run only where kernels are tried out: checks of memory and results
+of XLA and TensorFlow, and XLA's delay before each trial.
 """
 _DELAY = re.compile(r"\bDelayKernel")
 
 
 @dataclass(frozen=True)
 class FirstUseEvidence:
-    """What shows that kernels were compiled, or their code was loaded."""
+    """The evidence that kernels were compiled, or their code was loaded."""
 
     # compiler (the host's own work until it loaded code), library (the same where all kernels that
     # follow are those of libraries), load (a call), first-call (of a kernel), range, tried-out,
@@ -129,7 +129,7 @@ class Compilation:
         return Spans(self.thread, self.start_ns, self.end_ns)
 
     def shown_by(self, trace: Trace, rows: IntArray) -> list[FirstUseEvidence]:
-        """What shows each of these: a call, the host's work before one, or a range."""
+        """The evidence for each of these: a call, the host's work before one, or a range."""
         call = self.call[rows]
         api, kind = (trace.api_calls.text(name).take(call).list() for name in ("api", "kind"))
         ranges = trace.nvtx_ranges.text("name").take(self.range[rows]).list()
@@ -164,8 +164,8 @@ class Compilation:
     def most(
         self, trace: Trace, times: Spans, wanted: BoolArray, tuning: BoolArray
     ) -> list[FirstUseEvidence | None]:
-        """What shows most of it in each of these times that is wanted, or that it is among such
-        times, where the threads of ``tuning`` ones try out kernels; None of the others.
+        """The strongest evidence in each of these times if it is wanted or lies among such times,
+        where the threads of ``tuning`` times try out kernels; None for other times.
         """
         tried_out = np.isin(times.thread, times.thread[tuning]).tolist()
         found: list[FirstUseEvidence | None] = [None] * len(wanted)
@@ -226,7 +226,7 @@ def compilation(trace: Trace) -> Compilation:
 
 
 def tunes(kernels: Table) -> BoolArray:
-    """True for the kernels that run only where a program tries out kernels to find the fastest."""
+    """Marks the kernels that run only where a program tries out kernels to find the fastest."""
     return kernels.text("name").where(
         lambda name: (
             any(word in name for word in _TUNING)
@@ -236,8 +236,8 @@ def tunes(kernels: Table) -> BoolArray:
 
 
 def trials(kernels: Table) -> BoolArray:
-    """True for the kernels that a program tried out: those that a thread launched from the first of
-    the kernels that run only there to the last, but for a stretch that is most of that.
+    """Marks the kernels that a program tried out: those that a thread launched from the first to
+    the last of the kernels that run only there, unless that stretch is most of the thread's work.
     """
     tuning, found = tunes(kernels), np.zeros(len(kernels), np.bool_)
     thread = kernels.ints("thread")
@@ -257,8 +257,8 @@ def trials(kernels: Table) -> BoolArray:
 
 
 def _outermost(thread: IntArray, end: IntArray) -> BoolArray:
-    """True for the spans, by thread and start, the longer first, that end later than all before
-    them on their thread.
+    """Marks the spans, by thread and start, the longer first, that end later than all earlier ones
+    on their thread.
     """
     if not len(thread):
         return np.zeros(0, np.bool_)
@@ -340,8 +340,8 @@ _Part = tuple[IntArray, IntArray, IntArray, IntArray, IntArray, BoolArray]
 
 
 def _own_work(trace: Trace, loads: IntArray) -> _Part:
-    """What threads did outside CUDA before a call that loads code, in which no other call of that
-    thread is.
+    """What threads did outside CUDA before a call that loads code; no other call of that thread
+    lies within.
 
     The call is the thread's own, or that of one that launches nothing itself: a compiler's, for
     which the launching thread waits if it launches a kernel for the first time soon after.
@@ -450,15 +450,15 @@ class _ThreadCalls:
         )
 
     def idle_since(self, moment: int) -> int:
-        """When the last call before that moment returned; the moment itself if it is in one, or
-        there is none.
+        """When the last call before that moment returned; the moment itself if it is in a call or
+        there was none before.
         """
         before = int(np.searchsorted(self.start_ns, moment)) - 1
         return moment if before < 0 else min(int(self.reached_ns[before]), moment)
 
     def waits_since(self, moment: int, fresh: IntArray) -> int:
-        """The same, if the thread launches one of these kernels, the first of their names, soon
-        after its next call begins; otherwise the moment itself.
+        """Like idle_since if the thread launches one of these kernels, the first of their names,
+        soon after its next call begins; otherwise the moment itself.
         """
         begin, after = self.idle_since(moment), int(np.searchsorted(self.start_ns, moment))
         if after == len(self.start_ns):

@@ -47,7 +47,7 @@ _OFTEN = 200  # calls of a function, whose fastest twentieth is then ten
 
 @dataclass(frozen=True)
 class HostDisturbance:
-    """What one loop (the inferences that one thread enqueues for one device) lost to a host that
+    """What one loop (the inferences that one thread enqueues for one device) lost because the host
     was held up.
     """
 
@@ -71,8 +71,8 @@ class SlowCalls:
 
 
 def slow_calls(calls: Table, thread: int, within: tuple[int, int]) -> SlowCalls | None:
-    """How slow the calls of one function are: of those that the thread called often within these
-    times and that do the same each time, the one whose calls are the shortest; None if there is
+    """How slow the calls of one function are: of the functions that the thread called often within
+    these times, with the same work each time, the one with the shortest calls; None if there is
     none.
     """
     begun = calls.ints("start_ns")
@@ -104,8 +104,8 @@ def slow_calls(calls: Table, thread: int, within: tuple[int, int]) -> SlowCalls 
 
 @dataclass(frozen=True)
 class HeldUpTimes:
-    """What held each inference up, one entry per row of INFERENCES; nothing where no others are
-    alike, or it is not steady.
+    """What held each inference up, one entry per row of INFERENCES; empty for inferences that are
+    not steady or have no similar ones.
     """
 
     # by which the host took longer than usual to enqueue it, of those that took long for that
@@ -117,14 +117,14 @@ class HeldUpTimes:
 
 
 def is_disturbed(share: float, slow: int) -> bool:
-    """Whether so many inferences were held up for such a share of the time that it changes what a
-    run takes.
+    """Whether so many inferences were held up for such a share of the time that it changes the time
+    of a run.
     """
     return share >= DISTURBED and slow >= _FEWEST
 
 
 def host_disturbances(inferences: Table, overheads: Table) -> list[HostDisturbance]:
-    """One for each loop with enough steady inferences (see `held_up`)."""
+    """One entry for each loop with enough steady inferences (see `held_up`)."""
     loops = in_loops(inferences)
     times = hold_ups(inferences, overheads)
     found = []

@@ -81,13 +81,13 @@ class Inferences:
 
     @property
     def of_call(self) -> IntArray:
-        """For each row of api_calls its inference, MISSING for none."""
+        """For each row of api_calls its inference; MISSING if none."""
         return whole(self.held_of_call)
 
 
 @dataclass(frozen=True)
 class _Executions:
-    """One row per execution: what enqueued it."""
+    """One row per execution, with what enqueued it."""
 
     start_ns: IntArray
     end_ns: IntArray
@@ -144,8 +144,8 @@ def find_inferences(
 
 
 def _calls_around(trace: Trace, tensorrt: TensorRtRanges) -> IntArray:
-    """For each API call the position in TensorRtRanges.calls of the range around it, MISSING if
-    none is.
+    """For each API call the position in TensorRtRanges.calls of the range around it; MISSING if
+    none.
     """
     ranges, calls = (
         Timed.held(*vars(spans(trace.nvtx_ranges, tensorrt.calls)).values()),
@@ -185,8 +185,8 @@ def part_of(trace: Trace, whole: Inferences, of_kernel: IntArray, cut: BoolArray
 def _engine_graph(
     trace: Trace, tensorrt: TensorRtRanges, launches: IntArray, *, any_range: bool
 ) -> BoolArray:
-    """True for the graph launches that run an engine: of a process in which such a range was
-    captured into a graph, or where nothing else ran one.
+    """Marks the graph launches that run an engine: those of a process in which such a range was
+    captured into a graph, or where nothing else ran an engine.
 
     A range was captured if nodes of a graph were created inside it or, of a process whose graphs'
     nodes are not in the trace, if it lies between the calls that begin and end a stream's capture.
@@ -208,7 +208,7 @@ def _engine_graph(
 
 
 def _captures(trace: Trace) -> Spans:
-    """What each thread did between the begin and the end of a stream's capture."""
+    """What each thread did between the begin and the end of a stream capture."""
     calls = trace.api_calls
     api = calls.text("api")
     # of the runtime and the driver, of any version
@@ -382,7 +382,7 @@ def _summary(
 
 @dataclass
 class _Ran:
-    """What ran in each inference; filled in for some inferences after the others."""
+    """What ran in each inference; filled in for groups of inferences, one after the other."""
 
     first_ns: IntArray  # on the GPU, and …
     last_ns: IntArray
@@ -409,8 +409,8 @@ class _Ran:
 
 
 def _ran(trace: Trace, of_call: IntArray, of_kernel: IntArray, count: int) -> _Ran:
-    """What ran in each of that many inferences: worked out for as many inferences at a time as have
-    some hundred thousand kernels.
+    """What ran in each of that many inferences, computed for groups with some hundred thousand
+    kernels at a time.
     """
     table = trace.kernels
     numbers = [of_kernel, *(gather(of_call, one.ints("launch")) for one in gpu_work(trace)[1:])]
@@ -591,8 +591,8 @@ def _warmup(
 
 
 def _later_runs(start: IntArray, end: IntArray, loop: IntArray, complete: BoolArray) -> IntArray:
-    """For each inference the number of the run of its loop (thread and GPU) that it is in; MISSING
-    in a first run, in one of few inferences, and where there are many.
+    """For each inference the number of its run of the loop (thread and GPU); MISSING in a first
+    run, in one of few inferences, and where there are many.
 
     A program that measures several times pauses before each (it prepares the next), and warms up
     again.  A server that waits for requests pauses as well, but more often.
@@ -615,7 +615,7 @@ def _later_runs(start: IntArray, end: IntArray, loop: IntArray, complete: BoolAr
 
 @dataclass(frozen=True)
 class _Repeated:
-    """What is repeated, by start."""
+    """The repeated pieces, by start."""
 
     start_ns: IntArray
     end_ns: IntArray
@@ -654,7 +654,7 @@ def _before_the_loop(all_of: _Repeated, repeated: BoolArray) -> BoolArray:
 
 
 def _parts_of_their_own(kind: IntArray, took: IntArray, total: FloatArray) -> list[int]:
-    """The kinds of which many come one after the other, and take long."""
+    """The kinds that come many times in a row and take long."""
     return [
         one
         for one, first, count in zip(*(part.tolist() for part in runs(kind)), strict=True)
@@ -730,8 +730,8 @@ def _by_value(values: IntArray, wanted: BoolArray) -> list[IntArray]:
 
 
 def _slow(took: IntArray, sequence: IntArray, times: float) -> BoolArray:
-    """Which of the first half of these inferences took so many times as long as the later ones of
-    the same kernels, or as all later ones if none launches the same and they are too few to be a
+    """Which of the first half of these inferences took that many times as long as the later ones of
+    the same kernels, or as all later ones if none launches the same and they are too few for a
     phase of their own; none if they become faster throughout.
     """
     half = len(took) // 2
@@ -810,8 +810,9 @@ def enqueue_spans(trace: Trace, inferences: Table) -> Spans:
 def _helpers(
     calls: Table, launches_of: Mapping[int, IntArray], having: set[int]
 ) -> dict[int, tuple[int, ...]]:
-    """By thread that has inferences, the threads of its process that launch and have none of their
-    own, as PyTorch's backward thread: they enqueue its inferences; none where several have some.
+    """For each thread with inferences: the threads of its process that launch but have none of
+    their own, such as PyTorch's backward thread, and so enqueue its inferences; none if several
+    threads have inferences.
     """
     process = calls.ints("process")
     of_process: dict[int, list[int]] = {}

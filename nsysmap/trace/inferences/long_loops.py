@@ -19,8 +19,8 @@ _LARGEST = 2_000_000  # kernels: the search takes some 64 comparisons of each
 
 
 def long_loops(trace: Trace, rows: IntArray) -> IntArray:
-    """For each kernel the number of the turn of a long loop that it is in; MISSING for none, and
-    for all kernels of a process of which such loops are not most of its work.
+    """For each kernel the number of its turn of a long loop; MISSING if none, and for all kernels
+    of a process in which such loops are not most of the work.
 
     A loop is the same two kernels or more, in the same order on one stream, a hundred times with
     nothing else between; or one kernel, where the host waits between any two.
@@ -49,8 +49,8 @@ def long_loops(trace: Trace, rows: IntArray) -> IntArray:
 
 
 def _waited(trace: Trace, rows: IntArray) -> BoolArray:
-    """For each kernel of the trace whether it is one of these, and the host waited between the
-    launch of the one before it on its thread and its own.
+    """For each kernel of the trace: whether it is one of these, and the host waited between its
+    launch and the previous one on its thread.
     """
     waited = np.zeros(len(trace.kernels), np.bool_)
     order = launch_order(trace.kernels, rows, np.zeros(len(rows), np.int64))
@@ -59,8 +59,8 @@ def _waited(trace: Trace, rows: IntArray) -> BoolArray:
 
 
 def _turns(codes: IntArray, waited: BoolArray) -> IntArray:
-    """For each kernel of a stream the number of its turn, -1 for none; of two ways to see the same
-    stretch the one with the shorter turn.
+    """For each kernel of a stream the number of its turn; -1 if none. If a stretch can be divided
+    in two ways, the shorter turn is used.
     """
     turn, done = np.full(len(codes), -1, np.int64), 0
     free = np.ones(len(codes), np.bool_)

@@ -1,5 +1,5 @@
-"""What a program's own NVTX ranges mark as what it does over and over, where its kernels alone do
-not show it.
+"""Finds the steps that a program's own NVTX ranges mark, where its kernels alone do not
+show them.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _NUMBER = re.compile(r"\d+")
 
 @dataclass(frozen=True)
 class _Marked:
-    """Ranges of one thread that are called the same but for numbers, one after the other."""
+    """Consecutive ranges of one thread whose names differ only in numbers."""
 
     first: IntArray  # the first kernel that each holds, among those of its process in launch order
     end: IntArray  # behind the last
@@ -34,8 +34,8 @@ class _Marked:
 
 
 def marked_steps(trace: Trace, rows: IntArray) -> IntArray:
-    """For each kernel the number of the range that it was launched in, by whichever thread; MISSING
-    for none, and for all kernels of a process whose ranges do not mark what it does over and over.
+    """For each kernel the number of the range that it was launched in, by any thread; MISSING if
+    none, and for all kernels of a process whose ranges do not mark steps.
 
     Ranges do that which are called the same but for numbers ("iteration 7"), come three times or
     more on one thread, hold nearly all that is launched between the first and the last, and mostly
@@ -92,7 +92,7 @@ def _kinds(ranges: Table, rows: IntArray, kernels: Table, own: IntArray) -> Iter
 
 
 def _outermost(start: IntArray, end: IntArray) -> BoolArray:
-    """True for the ranges of one thread, by start, that lie in none before them."""
+    """Marks the ranges of one thread, by start, that no earlier one encloses."""
     reached = np.concatenate([[np.iinfo(np.int64).min], np.maximum.accumulate(end)[:-1]])
     return start >= reached
 

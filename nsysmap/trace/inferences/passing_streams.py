@@ -45,7 +45,7 @@ def on_one_stream(trace: Trace) -> Trace:
 
 
 def _shared(stream: IntArray, thread: IntArray) -> BoolArray:
-    """For each kernel whether several threads launch into its stream."""
+    """For each kernel: whether several threads launch into its stream."""
     pairs = np.unique(np.stack([stream, thread], axis=1), axis=0)
     threads = np.bincount(pairs[:, 0], minlength=int(stream.max(initial=0)) + 1)
     shared: BoolArray = threads[stream] > 1

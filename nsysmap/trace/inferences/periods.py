@@ -117,7 +117,7 @@ def find_periods(
 
 
 def _groups(trace: Trace, rows: IntArray, expected: int | None) -> list[_StreamKernels]:
-    """One group a set of streams that run one engine together."""
+    """One group for each set of streams that run one engine together."""
     kernels = trace.kernels
     _, stream = numbered(*(kernels.ints(name)[rows] for name in ("process", "context", "stream")))
     known = _OfAllStreams(
@@ -139,7 +139,7 @@ def _groups(trace: Trace, rows: IntArray, expected: int | None) -> list[_StreamK
 
 @dataclass(frozen=True)
 class _OfAllStreams:
-    """What is the same for every stream: found once, however many there are."""
+    """Facts that are equal for all streams, computed only once."""
 
     trace: Trace
     time: IntArray  # of each kernel's launch
@@ -223,7 +223,7 @@ def _group(known: _OfAllStreams, rows: IntArray) -> _StreamKernels:
 
 
 def _renumbered(codes: IntArray) -> IntArray:
-    """The same codes without holes in their numbers."""
+    """Renumbers the codes without gaps."""
     size = int(codes.max(initial=-1)) + 1
     number = np.zeros(size + 1, np.int64)
     used = distinct_rows(codes, size)
@@ -287,9 +287,9 @@ class Recurring:
 
 
 def unit_of_work(trace: Trace, found: Inferences, *, turns: bool) -> IntArray:
-    """For each kernel the number of the repetition of its process's unit of work that it is in,
-    MISSING for none; ``found`` is what was found to repeat, ``turns`` whether one repetition is all
-    that comes in the same turn over and over (`whole_turns`).
+    """For each kernel the number of its repetition of its process's unit of work; MISSING if none.
+    ``found`` is what was found to repeat; ``turns`` is whether one repetition is everything that
+    recurs in the same turn (`whole_turns`).
 
     A repetition comes at least three times, or is too long to come twice by chance
     (`which_repeat`).  Those of a process are its unit of work if they are most of what it runs on
@@ -354,8 +354,8 @@ def unit_of_work(trace: Trace, found: Inferences, *, turns: bool) -> IntArray:
 
 
 def _without_trials(kernels: Table, number: IntArray, repeated: BoolArray) -> None:
-    """Leaves out what a thread tried out where hardly a repetition follows that, unless its process
-    does nothing else.
+    """Leaves out what a thread tried out if hardly any repetition follows, unless its process does
+    nothing else.
     """
     trial = trials(kernels)
     inside = trial & repeated
@@ -524,7 +524,7 @@ def _times(trace: Trace, first: IntArray, size: int) -> int:
 
 
 def _marked(trace: Trace, rows: IntArray, begins: BoolArray) -> bool:
-    """Whether a process has so many repetitions, beginning with these kernels, and the host waits
+    """Whether a process has that many repetitions, beginning with these kernels, and the host waits
     or copies between most of them.
     """
     own = launch_order(trace.kernels, rows, np.zeros(len(rows), np.int64))
@@ -534,7 +534,7 @@ def _marked(trace: Trace, rows: IntArray, begins: BoolArray) -> bool:
 
 def _most(trace: Trace, rows: IntArray, repeated: BoolArray, *, marked: bool) -> bool:
     """Whether most of these kernels, and of their time, are repetitions: between the first and the
-    last if those are marked.  What is only a preparation of much more that follows is none.
+    last one if those are marked. A preparation for much more that follows does not count.
     """
     start, end = (trace.kernels.ints(name)[rows] for name in ("start_ns", "end_ns"))
     if not repeated.any():
@@ -554,7 +554,7 @@ def _most(trace: Trace, rows: IntArray, repeated: BoolArray, *, marked: bool) ->
 
 
 def which_repeat(shapes: Sequence[Recurring]) -> list[bool]:
-    """True for the sequences of one stream that are repetitions.
+    """Marks the sequences of one stream that are repetitions.
 
     What comes too seldom is one if it is like what recurs, or cut off from it.  Where most kernels
     between the first repetition and the last are of none, nothing repeats.

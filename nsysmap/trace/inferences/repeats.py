@@ -338,8 +338,8 @@ def _believable(codes: IntArray, period: int, before: int) -> bool:
 
 
 def _covered(head: IntArray, steady: IntArray, period: int) -> BoolArray:
-    """True for the kernels of the head that lie in a repetition of the steady part's period, in
-    whatever rotation.
+    """Marks the kernels of the head that lie in a repetition of the steady part's period, in any
+    rotation.
     """
     covered = np.zeros(len(head), np.bool_)
     if len(head) < period:
@@ -574,8 +574,8 @@ def _words(codes: IntArray, starts: IntArray) -> tuple[IntArray, IntArray, IntAr
 
 
 def _pieces(launches: LaunchedKernels, starts: IntArray) -> SequenceInferences:
-    """The inferences that begin at these kernels, with the cut ones told from those that are merely
-    different.
+    """The inferences that begin at these kernels, with cut ones distinguished from those that are
+    merely different.
     """
     codes = launches.codes
     n = len(codes)

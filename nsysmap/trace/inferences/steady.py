@@ -92,7 +92,7 @@ def slow_first(inferences: Table) -> BoolArray:
 
 def excluded_spans(inferences: Table) -> dict[int, list[tuple[int, int]]]:
     """For each device the times of inferences that do not count, between two of their loop that do:
-    from the end of the one before to their own.
+    from the end of the previous one to their own.
 
     Not those beside which an inference of another loop that counts ran for long: the GPU worked for
     that.  Nor does the time count in which one loop has ended and the next has not begun, which has
@@ -126,8 +126,8 @@ def excluded_spans(inferences: Table) -> dict[int, list[tuple[int, int]]]:
 def _between_loops(
     loops: InLoops, steady: BoolArray, start: IntArray, end: IntArray, device: IntArray
 ) -> dict[int, list[tuple[int, int]]]:
-    """For each device the times between the steady-state part of one loop, of several inferences,
-    and that of the next.
+    """For each device the times between the steady-state parts of two successive loops of several
+    inferences.
     """
     parts: dict[int, list[tuple[int, int]]] = {}
     for _, rows in rows_by_value(np.where(steady, loops.loop, np.int64(MISSING))):
@@ -143,7 +143,7 @@ def _between_loops(
 
 
 def _merged(spans: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """The same times, without overlaps."""
+    """The times without overlaps."""
     found: list[tuple[int, int]] = []
     for begin, stop in sorted(spans):
         if found and begin <= found[-1][1]:
@@ -183,8 +183,8 @@ _LONGEST_TURN = 8  # inferences of a pass
 
 
 def inferences_a_pass(sequence: IntArray) -> int:
-    """How many inferences make a pass: kinds of inferences (numbers, in order of time) that come in
-    the same turn throughout; else 1.
+    """How many inferences make a pass, if kinds of inferences (numbers, in order of time) come in
+    the same turn throughout; otherwise 1.
 
     One that does not count (MISSING: it compiled kernels) holds its place in the turn.
     """
@@ -230,8 +230,8 @@ def in_loops(inferences: Table) -> InLoops:
 
 
 def phases(inferences: Table, loops: InLoops, copies: Text) -> IntArray:
-    """For each row of INFERENCES the number of its phase among those of its loop, engine and kernel
-    sequence; 0 where there is one phase.
+    """For each row of INFERENCES the number of its phase within its loop, engine and kernel
+    sequence; 0 if there is one phase.
 
     ``copies`` is the host memory of the copies of each (`copies.copied_memory`).  Repetitions that
     nothing marks as inferences have phases only where nothing else repeats in their loop: what
@@ -258,7 +258,7 @@ def phases(inferences: Table, loops: InLoops, copies: Text) -> IntArray:
 
 
 def phases_of(time_ns: IntArray, copies: IntArray) -> IntArray:
-    """For each of the inferences of one kind, in order of time, the number of its phase by first
+    """For each inference of one kind, in order of time, the number of its phase by first
     appearance; all 0 if there is one phase.
 
     A phase copies from and to other memory (a number for each inference), or takes a time that is
@@ -295,8 +295,8 @@ def _stretches(label: IntArray) -> IntArray:
 
 
 def _levels(time_ns: IntArray) -> IntArray:
-    """For each time the number of its level: levels are apart, with few times in between, and none
-    has few.
+    """For each time the number of its level. Levels are separated by ranges with few times, and
+    none has few times itself.
     """
     least = max(SHORTEST_PHASE, FEW * len(time_ns))
     ordered, few = np.sort(np.maximum(time_ns, 1)), int(_BETWEEN * len(time_ns)) + 1

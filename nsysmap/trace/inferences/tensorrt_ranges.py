@@ -39,14 +39,12 @@ class TensorRtRanges:
 
     @property
     def call_of_layer(self) -> IntArray:
-        """For each of `layers` the position in `calls` of the call around it, MISSING if none
-        is.
-        """
+        """For each of `layers` the position in `calls` of the call around it; MISSING if none."""
         return whole(self.held_calls)
 
     def outer(self, places: IntArray) -> IntArray:
-        """For these positions in `layers` the position of the layer range directly around each,
-        MISSING if none is.
+        """For these positions in `layers` the position of the layer range directly around each;
+        MISSING if none.
         """
         layers = self.layers
         return _around(self.ranges, layers, layers[places], strictly=True)
@@ -76,8 +74,8 @@ def tensorrt_ranges(ranges: Table) -> TensorRtRanges:
 
 
 def _never_closed(ranges: Table, calls: IntArray) -> BoolArray:
-    """True for the calls that last to the end of all ranges, where they are given an end, and hold
-    later calls of their own name one by one.
+    """Marks the calls that last to the end of all ranges, where unclosed ones are given an end, and
+    contain later calls of their own name.
     """
     end, name = ranges.ints_at("end_ns", calls), ranges.text("name").codes[calls]
     thread, start = ranges.ints_at("thread", calls), ranges.ints_at("start_ns", calls)
@@ -100,8 +98,8 @@ def spans(table: Table, rows: IntArray | None = None) -> Spans:
 
 
 def _around(ranges: Table, outer: IntArray, inner: IntArray, *, strictly: bool) -> IntArray:
-    """The position in ``outer`` of the row directly around each row of ``inner``, MISSING if none
-    is; strictly: not the row itself.
+    """The position in ``outer`` of the row directly around each row of ``inner``, never the row
+    itself; MISSING if none.
     """
     every = Timed.of(ranges)
     wanted = np.zeros(len(ranges), np.bool_)

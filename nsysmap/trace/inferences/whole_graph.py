@@ -1,5 +1,5 @@
 """What a whole-graph trace still shows: how long replays took, how long the host took to launch
-them, and the time between.
+them, and the time between them.
 """
 
 from __future__ import annotations
