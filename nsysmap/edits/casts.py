@@ -256,6 +256,7 @@ def _narrowed(view: ModelView, island: _Island, bounds: Bounds) -> Edit | Refusa
         if island.narrow == ir.DataType.FLOAT16
         else "BF16 has the range of FP32; sums stay in FP32",
         "vanish" if exact else "narrow",
+        kept=view.names(inner),
         uneven=view.names([one for one in inner if _uneven(view, one)]),
     )
 

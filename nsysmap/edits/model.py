@@ -43,6 +43,8 @@ class Edit:
     # nodes whose results a concatenation joined that the result no longer goes through: a kernel
     # that computed several of them may become several
     parted: tuple[str, ...] = ()
+    # of the nodes those that are still computed afterwards: a kernel that computes one stays
+    kept: tuple[str, ...] = ()
     # products that kernels for tensor cores may not take in the narrower type: rows that do not
     # fill whole vectors, convolutions by groups
     uneven: tuple[str, ...] = ()

@@ -215,7 +215,8 @@ taken from it: TensorRT chooses it anew.  An Expand taken away cost 0.03 of it (
 _PRODUCTS_NARROWER = (0.25, 0.5, 0.9)
 """Shares of the time of products in FP32 that they save in FP16: they took 0.15 to 0.71 of it (see
 docs/fix.md): half the bytes, tensor cores at twice their rate, and other kernels.  The least is of
-what goes beyond the time of a small kernel, for none is faster than that.
+what goes beyond the time of a small kernel, for none is faster than that; the most is all but such
+a kernel, or what half the bytes and operations need, where that is more.
 """
 
 
@@ -238,7 +239,7 @@ def _vanish(edit: Edit, whole: _Layers, part: _Layers, times: EngineTimes) -> _G
     """Kernels that compute nothing else are gone.  One that computes something else too may become
     part of a neighbour, if the nodes kept it apart; arithmetic within a kernel costs nothing.
     """
-    stay = [one for one in whole if one.does in _STAY]
+    stay = [one for one in whole if one.does in _STAY or one.nodes & frozenset(edit.kept)]
     whole = [one for one in whole if one not in stay]
     gone = sum(times.remaining(one) + times.between_ns for one in whole)
     beside = [one for one in times.of(edit.beside) if one not in whole and one not in part]
@@ -325,7 +326,7 @@ def _merge(edit: Edit, whole: _Layers, part: _Layers, times: EngineTimes) -> _Ga
 
 def _narrow(edit: Edit, whole: _Layers, part: _Layers, times: EngineTimes) -> _Gain:
     """Predicts the nodes in the narrower type, without the casts around them."""
-    uneven = frozenset(edit.uneven)
+    uneven, kept = frozenset(edit.uneven), frozenset(edit.kept)
     low = likely = high = 0.0
     slower = False
     for one in (*whole, *part):
@@ -338,13 +339,15 @@ def _narrow(edit: Edit, whole: _Layers, part: _Layers, times: EngineTimes) -> _G
             slower = True
             low, likely, high = low - times.one_more_ns, likely + 0.3 * time, high + 0.9 * time
             continue
-        shares = _PRODUCTS_NARROWER if one.does == "product" else _NARROWER
-        low, likely, high = (
-            low + shares[0] * beyond,
-            likely + shares[1] * time,
-            high + shares[2] * time,
-        )
-    casts = [one for one in whole if one.does in ("cast", "movement", "reformat")]
+        if one.does == "product":
+            shares = _PRODUCTS_NARROWER
+            most = max(shares[2] * time, time - max(times.least_ns, one.bound_ns / 2))
+        else:
+            shares = _NARROWER
+            most = shares[2] * time
+        low, likely, high = low + shares[0] * beyond, likely + shares[1] * time, high + most
+    moved = ("cast", "movement", "reformat")
+    casts = [one for one in whole if one.does in moved and not one.nodes & kept]
     gone = sum(times.remaining(one) + times.between_ns for one in casts)
     told = "half the bytes, and tensor cores at twice their rate"
     if slower:

@@ -102,6 +102,13 @@ def test_what_stays_between_casts_saves_bytes_not_its_kernel() -> None:
     assert 3_000 < saving.ns < saving.high_ns < 10_000
 
 
+def test_a_kernel_that_moves_data_between_casts_is_not_gone_with_them() -> None:
+    held = times([layer(0, "cast move cast_1", 9_000, "movement"), layer(1, "cast_2", 2_000)])
+    one = replace(edit("vanish", "cast move cast_1 cast_2"), kept=("move",))
+    assert made(predict(one, (), held)).saving.high_ns < 4_000
+    assert made(predict(replace(one, kept=()), (), held)).saving.low_ns > 4_000
+
+
 def test_branches_that_a_concatenation_joined_may_become_kernels_of_their_own() -> None:
     small = [layer(at, f"z{at}", 1_500) for at in range(1, 11)]
     held = times([layer(0, "q k v concat slice", 2_400), *small])
