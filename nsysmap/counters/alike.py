@@ -1,5 +1,5 @@
-"""Pools kernels that do the same work and whose rates hardly differ: what samples say of one of
-them holds for the others.
+"""Pools kernels that do the same work at hardly different rates, so that samples of one also count
+for the others.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ _LAUNCH = ("grid_x", "grid_y", "grid_z", "block_x", "block_y", "block_z", "dynam
 
 
 def alike_kernels(kernels: Table, row: IntArray) -> IntArray:
-    """For each of these rows of the kernels table a number, equal for those of one name and launch
-    shape; -1 for a row that is none.
+    """For each of these rows of the kernels table a number, equal for kernels of one name and
+    launch shape; -1 for a row that is none.
     """
     result = np.full(len(row), -1, np.int64)
     some = np.flatnonzero(row >= 0)
@@ -46,7 +46,7 @@ def alike_kernels(kernels: Table, row: IntArray) -> IntArray:
 
 
 def of_same_time(alike: IntArray, duration_ns: FloatArray) -> IntArray:
-    """The same with numbers that are equal only where durations are nearly so too."""
+    """The numbers split further, so that equal ones also have nearly equal durations."""
     order = np.lexsort((duration_ns, alike))
     begins = np.ones(len(order), np.bool_)
     shortest = 0
@@ -62,8 +62,8 @@ def of_same_time(alike: IntArray, duration_ns: FloatArray) -> IntArray:
 
 
 def of_same_members(alike: IntArray, member_of: IntArray, sets: int) -> IntArray:
-    """For each set of groups a number, equal for those of as many groups of the same numbers; -1
-    where any group has none.
+    """A number for each set of groups, equal for sets whose groups have the same numbers; -1 if any
+    group has none.
     """
     members: list[list[int]] = [[] for _ in range(sets)]
     for number, at in zip(alike.tolist(), member_of.tolist(), strict=True):
@@ -81,8 +81,8 @@ def of_same_members(alike: IntArray, member_of: IntArray, sets: int) -> IntArray
 
 @dataclass(frozen=True)
 class Pooled:
-    """What of each entry's value is its own, and what that of the others like it: the new value of
-    i is ``own[i]`` of i's, and the rest the mean of its class by ``weight``.
+    """How values are pooled: the new value of i is ``own[i]`` times its own, and the rest the mean
+    of its class by ``weight``.
     """
 
     number: IntArray  # class of each entry, the entries of none each in one of its own
@@ -172,7 +172,7 @@ def _pooled(alike: IntArray, value: FloatArray, error: FloatArray, apart: float)
 
 @dataclass(frozen=True)
 class _Classes:
-    """What is alike to something else, by class."""
+    """The groups that are alike, by class."""
 
     row: IntArray
     number: IntArray
@@ -186,7 +186,9 @@ class _Classes:
         return np.asarray(np.maximum(mean, 0.0)[self.number])
 
     def squares(self, between2: FloatArray) -> FloatArray:
-        """For each class the sum of squared differences from its mean, over their variances."""
+        """For each class the sum of squared differences from its mean, divided by their
+        variances.
+        """
         weight = 1 / (self.variance + between2)
         mean = np.bincount(self.number, weight * self.value) / np.bincount(self.number, weight)
         away = self.value - mean[self.number]

@@ -1,4 +1,4 @@
-"""What Nsight Compute counted, matched to the kernels of the trace: the table `ncu_kernels`."""
+"""Nsight Compute's counters, matched to the kernels of the trace: the table `ncu_kernels`."""
 
 from __future__ import annotations
 
@@ -221,7 +221,7 @@ def ncu_notes(ncu_kernels: Table) -> tuple[Note, ...]:
 
 
 def _conditions(ncu_kernels: Table) -> str:
-    """What may be compared with the trace."""
+    """The conditions under which figures can be compared with the trace."""
     caches, clocks = (ncu_kernels.text(name)[0] for name in ("caches", "clocks"))
     if caches == "left alone":
         return "Caches were not flushed" + (

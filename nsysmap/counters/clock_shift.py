@@ -105,7 +105,7 @@ class _Stretch:
         return standard
 
     def begin(self, samples: int) -> _Stretch:
-        """The begins of so many of its samples."""
+        """The begins of that many of its samples."""
         return _Stretch(self.start_ns[:samples], self.end_ns[:samples], self.values[:, :samples])
 
 
@@ -188,7 +188,7 @@ class _Scene:
 
 @dataclass(frozen=True)
 class _Pulled:
-    """What the samples say of the offset."""
+    """What the samples indicate about the offset."""
 
     # derivative of the logarithm of the likelihood by the offset in ns: [metric, sample]
     score: FloatArray
@@ -206,7 +206,7 @@ class _ShiftedSamples:
     matrix: Gram
 
     def without(self, some: BoolArray) -> _ShiftedSamples:
-        """Without these samples."""
+        """The evidence without these samples."""
         shares = self.shares.kept(~some)
         return _ShiftedSamples(self.values, self.used & ~some, shares, gram(shares))
 
@@ -279,7 +279,7 @@ def clock_shift(samples: Samples, work: GpuRan, activity: tuple[int, ...]) -> Sh
 def _closed_in(
     scene: _Scene, shift: Shift, left_out: BoolArray, like: Fit, period: float
 ) -> tuple[Shift, _Pulled]:
-    """The shift at which rates of kernels explain the samples best, and what the samples say of it
+    """The shift at which rates of kernels explain the samples best, and the samples' evidence
     there.
     """
     step, best = _step(period), float(round(shift.offset_ns))
@@ -513,7 +513,7 @@ def _agreement(
 
 @dataclass(frozen=True)
 class _Look:
-    """Kernels, their parts, and samples that offsets are tried with, so many steps apart."""
+    """Kernels, their parts, and samples to try offsets with, at that step size."""
 
     work: GpuRan
     layout: ColumnLayout
@@ -524,8 +524,8 @@ class _Look:
 def _looks(
     work: GpuRan, layout: ColumnLayout, stretches: list[_Stretch], period: float
 ) -> list[_Look]:
-    """Quick looks that rule out most offsets, if there are so many offsets and samples, and a
-    closer one.
+    """Quick looks that rule out most offsets, if there are enough offsets and samples, and a closer
+    one.
     """
     looks = [_Look(work, layout, [each.begin(_QUICK) for each in stretches], 1)]
     few = [each.begin(_FIRST) for each in stretches]

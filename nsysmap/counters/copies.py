@@ -108,7 +108,7 @@ def _work(copies: Table) -> GpuRan:
 
 
 def _turns(kind: IntArray) -> IntArray:
-    """For each copy the number of earlier ones of its kind."""
+    """For each copy the number of earlier copies of its kind."""
     order = np.argsort(kind, kind="stable")
     begins = np.concatenate([[True], kind[order][1:] != kind[order][:-1]])
     since = np.arange(len(kind)) - np.maximum.accumulate(np.where(begins, np.arange(len(kind)), 0))
@@ -118,7 +118,7 @@ def _turns(kind: IntArray) -> IntArray:
 
 
 def _alone_ns(trace: Trace, copies: Table, device: int) -> FloatArray:
-    """For each copy the time during which no kernel ran."""
+    """For each copy how long no kernel ran during it."""
     start, end = (
         copies.ints("start_ns").astype(np.float64),
         copies.ints("end_ns").astype(np.float64),

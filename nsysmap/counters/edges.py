@@ -1,5 +1,5 @@
-"""The uncertainty of which kernel activity belongs to: SMs and memory do not start and stop exactly
-at the timestamps.
+"""The uncertainty about which kernel activity belongs to: SMs and memory do not start and stop
+exactly at the timestamps.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Measured on an H100 against Nsight Compute with clocks and caches left alone, ov
 of a MobileNet: this difference does not shrink with more repetitions.
 """
 MEMORY_SMEAR_NS = 300.0
-"""The same for traffic to memory: writes leave the level-2 cache later than the kernel issues
+"""The smear for traffic to memory: writes leave the level-2 cache later than the kernel issues
 them.
 """
 # per square root of a µs: metrics that change this much within kernels also begin and end gradually

@@ -40,7 +40,7 @@ _LITTLE = 1e-3  # relative change of the priors' weight, to measure its effect
 _FEWEST_CLUSTERS = 8  # what runs in fewer does not tell how much clusters differ
 _QUARTILES = 1.349  # standard deviations from one to the other
 _MOST_LEVERAGE = 0.9
-"""Of a sample that only its own kernel explains: beyond, its residual says nothing."""
+"""Limit for a sample that only its own kernel explains: beyond it, its residual is no evidence."""
 _PHASES = 32  # random sums of places in the sequence
 _ROUNDINGS = 16  # places of the rounding's steps that are tried
 _BESIDE = 0.02  # of a group's time: from that on other work changes its values
@@ -191,7 +191,7 @@ def _classes(problem: Problem, alike: IntArray) -> _Alike:
 
 
 def _of_halves(work: Callable[[_Looked], Found], halves: list[_Looked]) -> list[Found]:
-    """What is made of each half of the metrics, at the same time."""
+    """The estimates from each half of the metrics, at the same time."""
     if len(halves) == 1:
         return [work(halves[0])]
     return list(both(partial(work, halves[0]), partial(work, halves[1])))
@@ -255,8 +255,8 @@ class _Looked:
 
 
 def _look(whole: Problem, problem: Problem, far: float, before: _Looked) -> _Looked:
-    """The series after a fit to what was assumed before, and the outliers in it: of the ``whole``
-    problem's samples, of which ``problem`` lacks those that seemed to be outliers.
+    """The series after a fit to the previous assumptions, and its outliers among the samples of the
+    ``whole`` problem, of which ``problem`` lacks those that seemed to be outliers.
     """
     coarse, into = problem.layout.halved()
     fit = fit_rates(_sums(problem, before.series).merged(into), coarse, like=before.like)
@@ -303,7 +303,7 @@ def _outliers(
 
 @dataclass(frozen=True)
 class _Common:
-    """What follows from the samples' shares alone, for every metric."""
+    """What follows for every metric from the samples' shares alone."""
 
     within: BoolArray  # samples with exactly one kernel
     inside: tuple[IntArray, IntArray]
@@ -411,8 +411,8 @@ def _linear(
 
 
 def _leverage(problem: Problem, factor: Factor) -> FloatArray:
-    """The effect of each sample on its own prediction: [metric, sample]; 0 if samples are so many
-    that it is negligible.
+    """The effect of each sample on its own prediction: [metric, sample]; 0 if there are so many
+    samples that it is negligible.
 
     The variance of a residual is smaller than that of the noise by this share (HC2: MacKinnon and
     White 1985).

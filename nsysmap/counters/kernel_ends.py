@@ -44,7 +44,7 @@ def kernel_ends(estimates: Estimates, sm_active: Estimate) -> KernelEnds:
 
 
 def _quantile(parts: FloatArray) -> float:
-    """What numpy's quantile gives, sooner for so few parts."""
+    """The result of numpy's quantile, faster for so few parts."""
     at = _USUAL * (len(parts) - 1)
     ordered = np.sort(parts)
     low = float(ordered[int(at)])

@@ -34,7 +34,7 @@ class Means:
         return np.concatenate([groups, groups @ self.sets], axis=-1)
 
     def weighted(self, matrix: Gram) -> Weighted:
-        """The same as sums over the columns."""
+        """The means as sums over the columns."""
         groups = len(self.first)
         columns = len(self.weight)
         group = np.repeat(np.arange(groups), np.diff(np.append(self.first, columns)))

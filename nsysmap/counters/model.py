@@ -37,7 +37,7 @@ class Samples:
 
 @dataclass(frozen=True)
 class GpuRan:
-    """What one GPU ran (kernels, copies, memsets), by start time."""
+    """The work of one GPU (kernels, copies, memsets), by start time."""
 
     start_ns: IntArray
     end_ns: IntArray

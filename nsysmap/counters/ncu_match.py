@@ -72,7 +72,7 @@ def match_kernels(profiled: Sequence[NcuKernel], sequence: Sequence[SequenceKern
 def other_program(
     profiled: Sequence[NcuKernel], sequences: Sequence[tuple[Sequence[SequenceKernel], Matched]]
 ) -> str | None:
-    """Why these matches are chance, and the profile is of something else; None if it is of the
+    """Why these matches are chance and the profile is of something else; None if it is of the
     trace's program.
 
     It is if most of it was matched, or with it most of one of the sequences: a profile may also

@@ -88,7 +88,9 @@ def spread(apart: FloatArray, odds: FloatArray) -> float:
 
 
 def likely(odds: FloatArray) -> FloatArray:
-    """The same without those that are least probable, and together hardly at all."""
+    """The candidates without the least probable ones, which together have hardly any
+    probability.
+    """
     by_odds = np.argsort(odds)
     kept = np.zeros(len(odds))
     kept[by_odds] = np.where(

@@ -125,8 +125,8 @@ def samples_of(gpu: GpuSamples) -> Samples:
 
 
 def _of_kernels(samples: Samples) -> Samples:
-    """What is estimated by kernel: without the links, which carry what others send too. Clocks
-    stay: cycles are counted in them.
+    """The metrics that are estimated by kernel: without those of the links, which also carry other
+    traffic. Clocks stay, because cycles are counted in them.
     """
     rows = [row for row, name in enumerate(samples.metrics) if not name.startswith("pcie")]
     clocks = (samples.per_cycle[row] for row in rows)
@@ -306,7 +306,7 @@ def _run(samples: Samples, moved: Joined, work: GpuRan) -> dict[str, object]:
 
 
 def _filled(gpu: GpuSamples, samples: Samples, trace: Trace) -> dict[str, float | None]:
-    """What the GPU as a whole did in samples that kernels fill."""
+    """The GPU's figures as a whole in samples that kernels fill."""
     mine = np.flatnonzero(trace.kernels.ints("device") == gpu.device)
     none = np.full(len(mine), -1)
     work = GpuRan(

@@ -81,7 +81,7 @@ class Fit:
     level: FloatArray
 
     def state(self, rows: slice = slice(None)) -> State:
-        """What fits to nearly the same samples can begin with, for these metrics."""
+        """What fits to nearly the same samples can start from, for these metrics."""
         return State(
             self.rates[rows],
             self.noise[rows] ** 2,
@@ -106,7 +106,7 @@ class _Steps:
 
 @dataclass
 class State:
-    """What changes from round to round."""
+    """The values that change from round to round."""
 
     rates: FloatArray
     noise2: FloatArray
@@ -164,7 +164,7 @@ def quick_fit(sums: Sums, like: Fit) -> tuple[FloatArray, FloatArray]:
 
 
 def quick_factor(sums: Sums, like: Fit) -> Factor:
-    """What solves for the rates with steps as stiff."""
+    """A factorisation that solves for the rates with equally stiff steps."""
     return _quick_systems(sums, like).factor()
 
 
@@ -215,7 +215,7 @@ def _round(sums: Sums, layout: ColumnLayout, steps: _Steps, state: State) -> Non
 
 
 def _most_probable(jumps: FloatArray, told: FloatArray) -> FloatArray:
-    """The most probable unevenness for these sums of squared steps (for an unevenness of 1), of
+    """The most probable unevenness for these sums of squared steps (at an unevenness of 1), of
     which that many are determined.
 
     Its logarithm is known beforehand as well as some steps would tell it (Gaussian): what many

@@ -1,5 +1,5 @@
-"""What all metrics' estimates share: the samples used, the kernels in them, and the requested
-means.
+"""The common part of all metrics' estimates: the samples used, the kernels in them, and the
+requested means.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ SHORTEST_PART_NS = 500.0
 FEWEST_PARTS = 8
 """Parts of a kernel that is shorter than a sample: the distribution within it is also unknown."""
 FEWEST_FOR_PART = 4
-"""Samples per part: with fewer, residuals hardly tell noise from rates, and parts are twice as
-long.
+"""Fewest samples per part: with fewer, residuals hardly distinguish noise from rates, and parts are
+twice as long.
 """
 MOST_COLUMNS = 3000  # unknowns: their matrix has 72 MB
 MOST_COUPLED = 300
@@ -150,7 +150,7 @@ def layout_for(work: GpuRan, period_ns: float, samples: int) -> ColumnLayout:
 
 
 def coarse_enough(work: GpuRan, part_ns: float, fewest: int) -> ColumnLayout:
-    """Parts of that length, and at least so many per kernel; longer and fewer if there would be too
+    """Parts of that length, at least so many per kernel; longer and fewer if there would be too
     many to solve for.
     """
     most = MOST_COUPLED if _crossing(work) else MOST_COLUMNS

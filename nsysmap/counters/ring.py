@@ -265,7 +265,7 @@ def gram_of_dense(matrix: FloatArray) -> Gram:
 
 
 def trimmed(band: FloatArray) -> FloatArray:
-    """Without the farthest couplings, if they are negligible."""
+    """A copy without the farthest couplings, if they are negligible."""
     own = np.sqrt(np.maximum(band[0], 1e-300))
     for away in range(len(band) - 1, 0, -1):
         if (band[away] > _COUPLED * own * np.roll(own, -away)).any():

@@ -68,8 +68,8 @@ class Joined:
 
     @cached_property
     def inside(self) -> tuple[IntArray, IntArray]:
-        """For each repetition in order of time the first sample whose middle is in it, and the next
-        one after it.
+        """For each repetition in order of time the first sample whose middle lies in it, and the
+        first sample after it.
         """
         begin, end = self.work.spans_ns
         order = np.argsort(begin, kind="stable")
@@ -108,8 +108,8 @@ def joined(start_ns: IntArray, end_ns: IntArray, work: GpuRan, shift: Shift) -> 
 
 
 def clock_run(clock_hz: FloatArray, samples: Joined, work: GpuRan) -> ClockRun | None:
-    """The clock over the repetitions, from samples that contain only work, or else from the busiest
-    quarter; None if too few have any.
+    """The clock over the repetitions, from samples that contain only work, otherwise from the
+    busiest quarter; None if too few have any.
     """
     start, end, share = samples.start, samples.end, samples.share
     begins = np.sort(work.spans_ns[0])

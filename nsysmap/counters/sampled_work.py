@@ -91,7 +91,7 @@ def repeated_work(
 
 
 def _joined(parts: list[IntArray]) -> IntArray:
-    """One after another; nothing is copied if only one has rows."""
+    """Concatenates the tables; nothing is copied if only one has rows."""
     some = [each for each in parts if len(each)]
     return some[0] if len(some) == 1 else np.concatenate(parts)
 
@@ -128,7 +128,7 @@ def _place(inference: IntArray, start_ns: IntArray) -> IntArray:
 
 
 def _regular(inference: IntArray, mine: BoolArray, sequence: IntArray) -> BoolArray:
-    """True for the rows of inferences with the usual number of copies (or memsets) for their kernel
+    """Marks the rows of inferences with the usual number of copies (or memsets) for their kernel
     sequence.
     """
     count = np.bincount(inference[mine], minlength=len(sequence))

@@ -17,8 +17,8 @@ from nsysmap.text.units import counted
 
 _LOST = 0.05  # share of the time below which nothing is said
 UNLOST_HZ = 20_000
-"""Without lost samples on an H100 (nsys 2025.3, 22 metrics, 6.7 s); 14 % were lost at 50 kHz, 46 %
-at 100, 80 % at 200.
+"""The highest rate without lost samples on an H100 (nsys 2025.3, 22 metrics, 6.7 s); 14 % were lost
+at 50 kHz, 46 % at 100, 80 % at 200.
 """
 
 
@@ -74,5 +74,5 @@ def sampling_notes(gpu_sampling: Table, one: str) -> tuple[Note, ...]:
 
 
 def times(count: int) -> str:
-    """The words for so many stretches of the time."""
+    """The words for that many stretches of the time."""
     return "one stretch" if count == 1 else f"{count} stretches"

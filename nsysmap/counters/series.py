@@ -30,7 +30,7 @@ value.
 
 @dataclass(frozen=True)
 class Series:
-    """One metric's samples as quantities that add up over time: a share of cycles is multiplied by
+    """One metric's samples as quantities that add up over time: shares of cycles are multiplied by
     the cycles.
     """
 
@@ -55,8 +55,8 @@ class Series:
         return percent if self.cycles is None else percent * self.cycles
 
     def corrected(self, predicted: FloatArray) -> Series:
-        """With predicted values for the samples printed as 1, within the range that is printed as
-        1.
+        """The series with predicted values for the samples printed as 1, within the range that is
+        printed as 1.
         """
         if not self.least.any():
             return self

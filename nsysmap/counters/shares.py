@@ -187,7 +187,7 @@ def _by_sample(
 def overlapping(
     work: GpuRan, start_ns: FloatArray | IntArray, end_ns: FloatArray | IntArray
 ) -> BoolArray:
-    """True for the work that overlaps any of the samples."""
+    """Marks the work that overlaps any of the samples."""
     # samples follow one another, but where some were lost
     first = np.append(True, start_ns[1:] != end_ns[:-1])[: len(start_ns)]
     begins, ends = start_ns[first], end_ns[np.append(first[1:], True)[: len(end_ns)]]
@@ -374,8 +374,8 @@ def _band_by_pairs(shares: Shares) -> FloatArray:
 
 
 def _band_by_blocks(shares: Shares) -> FloatArray | None:
-    """The same by products of small matrices, of samples that begin near one another; None if some
-    have columns far apart.
+    """The band by products of small matrices, for samples that begin near one another; None if the
+    columns of some are far apart.
     """
     sample, column, share, ring = shares.sample, shares.column, shares.share, shares.columns
     if not len(sample):
@@ -421,7 +421,7 @@ def _band_by_blocks(shares: Shares) -> FloatArray | None:
 
 
 def _dense_gram(shares: Shares) -> FloatArray:
-    """The same with all entries, which is faster if each sample has many kernels."""
+    """The same matrix with all entries, which is faster if each sample has many kernels."""
     total = np.zeros((shares.columns, shares.columns))
     bounds = np.searchsorted(shares.sample, np.arange(0, shares.samples + _ROWS, _ROWS))
     for first, begin, end in zip(

@@ -68,15 +68,14 @@ class Remedy:
 
 
 def well_known(estimates: Estimates, estimate: Estimate) -> BoolArray:
-    """True for the groups whose values are known well enough."""
+    """Marks the groups whose values are known well enough."""
     enough: BoolArray = (estimate.groups.measured <= WELL_KNOWN) & _often(estimates)
     return enough
 
 
 def bounded(estimates: Estimates, estimate: Estimate) -> BoolArray:
-    """True for the groups whose values have an interval: nine in ten of the intervals hold the
-    truth. Where other work runs at the same time, samples do not show how much the two slow each
-    other down.
+    """Marks the groups whose values have an interval, of which nine in ten hold the truth. Where
+    other work runs at the same time, samples do not show how much the two slow each other down.
     """
     return _often(estimates) & may_be_bounded(estimate.groups.measured, estimates.concurrent)
 
@@ -88,7 +87,7 @@ def may_be_bounded(error: FloatArray, concurrent_share: FloatArray) -> BoolArray
 
 
 def _often(estimates: Estimates) -> BoolArray:
-    """True for the groups that ran often enough, or long enough, to estimate their errors."""
+    """Marks the groups that ran often enough, or long enough, to estimate their errors."""
     layout = estimates.layout
     long = layout.duration_ns >= _LONG * estimates.period_ns
     often: BoolArray = ((layout.executions >= _FEWEST) | long) & (layout.executions > 0)
@@ -198,6 +197,6 @@ def _as_asked(frequency: float) -> int:
 
 
 def _rounded_up(count: int) -> int:
-    """With two digits."""
+    """Rounds up to two digits."""
     step = int(10 ** max(len(str(count)) - 2, 0))
     return -(-count // step) * step

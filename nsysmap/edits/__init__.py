@@ -1,3 +1,3 @@
 """From a finding to an edit of the ONNX model: patterns that cost time, proofs that they can be
-written otherwise, and the script that does it.
+rewritten, and the script that does it.
 """

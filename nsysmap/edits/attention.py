@@ -104,7 +104,9 @@ def find(view: ModelView) -> Iterator[Edit | Refusal]:
 
 
 def _block(view: ModelView, softmax: ir.Node) -> _Attention | Refusal | None:
-    """What computes softmax(scale * Q K^T + mask) V around a softmax; None if nothing does."""
+    """The nodes that compute softmax(scale * Q K^T + mask) V around a softmax; None if there are
+    none.
+    """
     shape = view.shape(softmax.outputs[0])
     if shape is None or attribute(softmax, "axis", -1) not in (-1, len(shape) - 1):
         return None

@@ -20,8 +20,8 @@ TOLERANCE = {"float16": 2e-2, "bfloat16": 1e-1, "float32": 1e-3, "float64": 1e-6
 its type as the layers of a deep network add up.
 """
 _QUANTIZED = 5e-2
-"""The same where tensors are quantized on the way: what is rounded differently by a bit falls on
-another step of 8 bits here and there.
+"""The tolerance where tensors are quantized on the way: a value that is rounded differently by a
+bit falls on another step of 8 bits here and there.
 """
 _RUNS = 2  # with random inputs
 _UNKNOWN_SIZE = 4  # of a dynamic dimension in random inputs
@@ -37,7 +37,7 @@ class Compared:
 
 
 def check_interface(before: ir.Model, after: ir.Model) -> str | None:
-    """What of the model's inputs and outputs is another; None if they are the same."""
+    """The differences between the models' inputs and outputs; None if they are the same."""
     for what, old, new in (
         ("inputs", before.graph.inputs, after.graph.inputs),
         ("outputs", before.graph.outputs, after.graph.outputs),

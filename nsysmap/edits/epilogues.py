@@ -14,8 +14,8 @@ from nsysmap.edits.view import Array, ModelView, attribute, tensor
 
 @dataclass(frozen=True)
 class _Change:
-    """What a node does to each output channel: a factor, then something added; one of the two may
-    be the same for all.
+    """What a node does to each output channel: multiplies by a factor, then adds something; one of
+    the two may be the same for all channels.
     """
 
     factor: Array

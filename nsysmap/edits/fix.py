@@ -1,4 +1,4 @@
-"""From a report, its engine and its model to the script that edits the model."""
+"""Makes the script that edits the model, from a report, its engine and the model."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ NEEDED = ("onnx", "onnx-ir")
 """The optional packages that finding edits takes."""
 
 NEEDED_TO_APPLY = ("onnxruntime",)
-"""Those that applying them takes as well: results are compared."""
+"""Additional packages for applying the edits, because results are compared."""
 
 _MOST_BETWEEN_NS = 6_000
 """A launch takes no longer: more idle time between kernels has other reasons than their number."""
@@ -258,7 +258,7 @@ def _check_names(engines: Sequence[Engine], model: ir.Model, path: str) -> None:
 def _nothing(
     path: str, refused: Sequence[Refusal], asked: Sequence[str], times: EngineTimes
 ) -> NsysmapError:
-    """What to say where nothing is edited: the reason at the place that takes most time."""
+    """The message if nothing is edited: the reason at the place that takes most time."""
     of = f" for {', '.join(asked)}" if asked else ""
     if not refused:
         return NsysmapError(
@@ -275,7 +275,7 @@ def _nothing(
 
 
 def _made_by(model: ir.Model) -> dict[str, frozenset[str]]:
-    """Per node of the model the nodes that make what it reads."""
+    """For each node of the model the nodes that produce its inputs."""
     from nsysmap.edits.view import node_name
 
     return {

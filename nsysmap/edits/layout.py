@@ -115,7 +115,7 @@ def _pair(view: ModelView, node: ir.Node) -> Edit | None:
 
 @dataclass
 class _Between:
-    """What stands between transposes to one order of axes and those back."""
+    """The nodes between transposes to one order of axes and those back."""
 
     perm: tuple[int, ...]
     opening: dict[ir.Node, None] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""What an edit is: what it does to which nodes, in which steps, and why one is not made."""
+"""Describes an edit: what it does to which nodes, in which steps, and why one is not made."""
 
 from __future__ import annotations
 

@@ -83,7 +83,9 @@ def _axis(view: ModelView, node: ir.Node) -> int | None:
 
 
 def _stretch(view: ModelView, node: ir.Node, value: ir.Value) -> _Piece | None:
-    """What one slice or one part of a split is, if it is along one axis and forwards."""
+    """The range that a slice, or one part of a split, takes, if it is along one axis and
+    forwards.
+    """
     source = node.inputs[0]
     shape = view.fixed(source)
     if source is None or shape is None:

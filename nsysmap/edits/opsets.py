@@ -19,8 +19,8 @@ _CHANGED = frozenset({"GroupNormalization", "Upsample", "AveragePool", "Loop", "
 
 
 def hindered(model: ir.Model, opset: int) -> str | None:
-    """The first node that would mean something else in a newer opset, and its operator; None if
-    there is none.
+    """The first node whose meaning changes in a newer opset, and its operator; None if there is
+    none.
     """
     now = int(model.graph.opset_imports.get("", 0))
     for node in model.graph.all_nodes():
@@ -47,8 +47,8 @@ def raised(model: ir.Model, opset: int) -> tuple[Call, ...]:
 
 
 def _rewritten(model: ir.Model, node: ir.Node, now: int, then: int) -> bool:
-    """Whether a node of the main graph is one that can be said in the newer way: a reduction whose
-    axes became an input, a split that must tell how many parts it has.
+    """Whether a node of the main graph can be rewritten for the newer opset: a reduction whose axes
+    became an input, a split that must give its number of parts.
     """
     if not now < 18 <= then or node.graph is not model.graph or node.domain != "":
         return False

@@ -1,4 +1,4 @@
-"""What an edit saves: from the measured time of the layers that compute its nodes."""
+"""Predicts what an edit saves, from the measured time of the layers that compute its nodes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LEAST_SHARE = 0.002
 
 @dataclass(frozen=True)
 class SavedTime:
-    """What an edit saves in each inference, with its range."""
+    """How much an edit saves per inference, with its range."""
 
     ns: int
     low_ns: int
@@ -34,7 +34,7 @@ NOTHING = SavedTime(0, 0, 0)
 
 @dataclass(frozen=True)
 class LayerTime:
-    """One layer of the engine: the nodes that it computes and its time in each inference."""
+    """One layer of the engine: the nodes that it computes and its time per inference."""
 
     layer_id: int
     name: str
@@ -48,7 +48,7 @@ class LayerTime:
 
 @dataclass(frozen=True)
 class PredictedEdit:
-    """What an edit saves, the layers that this is about, and the finding it serves."""
+    """How much an edit saves, the layers concerned, and the finding it serves."""
 
     saving: SavedTime
     layers: tuple[LayerTime, ...]
@@ -81,7 +81,7 @@ class EngineTimes:
 
     @property
     def least_ns(self) -> int:
-        """What a small kernel takes here."""
+        """The time of a small kernel in this trace."""
         times = sorted(one.time_ns for one in self.layers)
         return times[len(times) // 10] if times else 0
 
@@ -127,7 +127,7 @@ class EngineTimes:
 
 
 def predict(edit: Edit, rules: Sequence[str], times: EngineTimes) -> PredictedEdit | Unwanted:
-    """What an edit saves; why it saves nothing, in words, where no kernel's time is due to its
+    """How much an edit saves, or why it saves nothing, in words, if no kernel's time is due to its
     nodes.
     """
     nodes = frozenset(edit.nodes)
@@ -191,7 +191,7 @@ def _apart_from_products(edit: Edit, layers: _Layers, times: EngineTimes) -> boo
 
 
 _STAY = frozenset(("product", "pooling", "attention", "norm", "softmax", "reduction", "resize"))
-"""What kernels do that no edit of what is around them takes away."""
+"""Work of kernels that no edit of their surroundings removes."""
 _LIKELY_FREED = 0.4
 """Share of the time of kernels that may become part of others which is saved in the mean of what
 was measured; in each pair it was either nothing or some six tenths (see docs/fix.md).
@@ -236,8 +236,9 @@ _OTHER_KERNEL = "a product that takes them up is computed by another kernel, may
 
 
 def _vanish(edit: Edit, whole: _Layers, part: _Layers, times: EngineTimes) -> _Gain:
-    """Kernels that compute nothing else are gone.  One that computes something else too may become
-    part of a neighbour, if the nodes kept it apart; arithmetic within a kernel costs nothing.
+    """Kernels that compute nothing else disappear. A kernel that also computes something else may
+    become part of a neighbour, if the nodes kept it apart; arithmetic within a kernel costs
+    nothing.
     """
     stay = [one for one in whole if one.does in _STAY or one.nodes & frozenset(edit.kept)]
     whole = [one for one in whole if one not in stay]
@@ -270,8 +271,8 @@ def _vanish(edit: Edit, whole: _Layers, part: _Layers, times: EngineTimes) -> _G
 
 
 def _split(edit: Edit, part: _Layers, times: EngineTimes) -> float:
-    """What kernels cost that a kernel becomes more where it computed several branches that a
-    concatenation joined; the edits of its branches have equal shares of it.
+    """The cost of additional kernels if one kernel computed several branches that a concatenation
+    joined; the edits of its branches share it equally.
     """
     branches = frozenset(edit.parted)
     held = (len(one.nodes & branches) for one in part)

@@ -246,7 +246,7 @@ def _quantized(view: ModelView, value: ir.Value | None) -> bool:
 
 
 def _missing(view: ModelView, node: ir.Node) -> Refusal | None:
-    """A product of which one operand only is quantized."""
+    """A product with only one quantized operand."""
     if len(node.inputs) < 2:
         return None
     told = [_quantized(view, one) for one in node.inputs[:2]]

@@ -24,7 +24,7 @@ Wanted = Callable[[Edit], Unwanted | None]
 
 @dataclass(frozen=True)
 class EditPlan:
-    """What is edited, and what is not."""
+    """The edits to make, and those not made."""
 
     made: tuple[Edit, ...]
     refused: tuple[Refusal, ...]

@@ -21,8 +21,8 @@ _ARITHMETIC = {
 
 
 def find(view: ModelView) -> Iterator[Edit | Refusal]:
-    """The tensors of a model that follow from fixed shapes alone, where something else reads
-    them.
+    """Finds the tensors of a model that follow from fixed shapes alone and that other
+    nodes read.
     """
     known: dict[ir.Value, Array] = {}
     nodes: dict[ir.Value, tuple[ir.Node, ...]] = {}

@@ -118,8 +118,8 @@ class ModelView:
         )
 
     def names(self, nodes: Sequence[ir.Node]) -> tuple[str, ...]:
-        """What TensorRT calls these nodes, in order; of nodes that an edit made, those before
-        it.
+        """TensorRT's names for these nodes, in order; for nodes that an edit made, those they
+        replace.
         """
         found: dict[str, None] = {}
         for node in sorted(nodes, key=lambda one: self.place.get(one, len(self.place))):
@@ -139,7 +139,7 @@ class ModelView:
 
 
 def node_name(node: ir.Node) -> str:
-    """What TensorRT calls a node."""
+    """TensorRT's name for a node."""
     return str(node.name) if node.name else f"node_of_{node.outputs[0].name}"
 
 

@@ -61,7 +61,7 @@ class BuildMemory:
 
 
 def memory_in(text: str) -> BuildMemory:
-    """What a log says; of several lines of a kind the first."""
+    """The memory figures in a log; of several lines of a kind the first."""
     found: dict[str, int] = {}
     for name, line, unit in _LINES:
         told = line.search(text)
@@ -71,8 +71,8 @@ def memory_in(text: str) -> BuildMemory:
 
 
 def memory_of_file(path: str | Path) -> BuildMemory:
-    """What a file that belongs to a build says: a log, or a serialized engine by its size; nothing
-    for other files.
+    """The memory figures in a file that belongs to a build: a log, or a serialized engine by its
+    size; nothing for other files.
     """
     file = Path(path)
     try:

@@ -164,8 +164,8 @@ def common_path(nodes: Iterable[str]) -> str | None:
 
 
 def nearest(indices: Sequence[int], to: int) -> int | None:
-    """The one of these ascending numbers that is nearest to another, the smaller of two that are as
-    near; None if there is none.
+    """The number among these ascending ones that is nearest to another, the smaller on a tie; None
+    if there is none.
     """
     place = bisect_left(indices, to)
     around = indices[max(place - 1, 0) : place + 1]

@@ -103,8 +103,8 @@ _REASONS = (
     ),
     (r"[Oo]ut of memory|OutOfMemory", "does not fit into this machine's memory", _EXPORT),
 )
-"""What TensorRT 8 to 11 and TensorRT for RTX 1.4 to 1.7 log when they cannot open an engine:
-pattern, what is wrong, remedy.
+"""Messages of TensorRT 8 to 11 and TensorRT for RTX 1.4 to 1.7 when they cannot open an engine:
+pattern, cause, remedy.
 
 `expecting A got B`: A is the machine's, B the engine's (so in the reports of users who name their
   GPU or their version beside the message).
@@ -113,7 +113,7 @@ pattern, what is wrong, remedy.
 
 @dataclass(frozen=True)
 class Inspection:
-    """What TensorRT said about an engine."""
+    """TensorRT's description of an engine."""
 
     text: str  # JSON of the engine inspector
     version: str | None  # of the TensorRT that read it
@@ -121,7 +121,7 @@ class Inspection:
 
 @dataclass(frozen=True)
 class _Attempt:
-    """What came of the process that opened a plan."""
+    """The outcome of the process that opened a plan."""
 
     path: Path
     header: PlanHeader

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from nsysmap.inputs.engine.layer_info import Document, texts_in
 
 Line = Callable[[str], dict[str, object] | None]
-"""Reads a one-line layer of TensorRT's text form; None if the line is none."""
+"""Reads a one-line layer of TensorRT's text form; None if the line is not one."""
 
 _OBJECT = re.compile(r'\{\s*"(Layers|Bindings|Name)"\s*:')
 _HEADING = re.compile(
@@ -106,8 +106,8 @@ def _headed_documents(text: str, line_layer: Line) -> Iterator[tuple[int, Docume
 
 
 def _headed_row(body: str, line_layer: Line) -> object:
-    """One layer: JSON, a one-line layer, `Key: value` lines, or a name alone; None if it is none of
-    these.
+    """One layer: JSON, a one-line layer, `Key: value` lines, or a name alone; None for anything
+    else.
     """
     stripped = body.strip()
     if stripped[:1] in ("{", '"'):

@@ -55,8 +55,8 @@ _TEXT_SHOWN = 80  # characters of what stands in place of a layer
 
 @dataclass(frozen=True)
 class Document:
-    """Layer information before it is understood: the rows, the bindings and the version that the
-    file tells.
+    """Layer information before it is interpreted: the rows, the bindings and the version in the
+    file.
     """
 
     rows: Sequence[object]
@@ -218,8 +218,8 @@ def engine_of(document: Document, source: str) -> Engine:
 
 
 def _with_signals(layers: list[Layer]) -> list[Layer]:
-    """The layers with those known as signals and waits between streams, or else as products, of
-    which nothing but a name as ``__mye5395_myl0_3`` tells.
+    """Classifies layers known only by a name such as ``__mye5395_myl0_3``: as signals and waits
+    between streams, otherwise as products.
 
     Myelin numbers what it adds for streams last, in steps of two: in 60 engine files all 464 such
     layers have a neighbour, and none of nine products.
@@ -291,7 +291,7 @@ def onnx_nodes(metadata: str | None) -> tuple[str, ...]:
 
 def _unlisted(layers: Sequence[Layer]) -> str | None:
     """A layer that a reformat is named after but that is not listed; None if there is none, as in
-    whole listings.
+    complete listings.
 
     Regions are named in their `{ForeignNode[…]}` form even where their layers are listed one by
     one.
@@ -312,8 +312,8 @@ def _unlisted(layers: Sequence[Layer]) -> str | None:
 
 
 def dla_notes(layers: Iterable[Layer]) -> tuple[Note, ...]:
-    """What must be known of an engine that runs on a DLA, as far as names tell: TensorRT copies
-    tensors `to nvm` and `from nvm` there.
+    """Notes about an engine that runs on a DLA, as far as names show it: TensorRT copies tensors
+    `to nvm` and `from nvm` there.
     """
     if not any(layer.name.endswith(" from nvm") for layer in layers):
         return ()
@@ -409,7 +409,7 @@ def _tactic(name: str | None) -> str | None:
 
 
 def named_layer(name: str, index: int) -> Layer:
-    """A layer of which the name is all that is known."""
+    """A layer of which only the name is known."""
     region, region_index, profile = _numbers_in(name)
     return Layer(
         index=index,
@@ -422,7 +422,7 @@ def named_layer(name: str, index: int) -> Layer:
 
 
 def _numbers_in(name: str) -> tuple[int | None, int | None, int | None]:
-    """The Myelin region, the instruction in it and the optimization profile that a name tells."""
+    """The Myelin region, the instruction in it and the optimization profile in a name."""
     region = _REGION.search(name) if "_myl" in name else None
     profile = PROFILE.search(name) if "[profile " in name else None
     return (
@@ -439,8 +439,8 @@ def _precision(
     tactic: str | None,
     parameters: Mapping[str, object],
 ) -> str | None:
-    """The type of the weights, else of the first floating or 8-bit input, else of such an output;
-    None if the layer does no arithmetic.
+    """The type of the weights, otherwise of the first floating or 8-bit input, otherwise of such an
+    output; None if the layer does no arithmetic.
 
     A fused TF32 gemm shows FP32 tensors; only its tactic (…_tf32f32_…) tells.
     """
@@ -512,7 +512,7 @@ def _tensor(value: object, where: str, source: str) -> Tensor:
 
 
 _known_tensor = lru_cache(maxsize=1 << 14)(Tensor)
-"""What one layer writes others read: mostly soon after, and as the same."""
+"""Returns an equal tensor seen before: what one layer writes others read, mostly soon after."""
 
 
 def _extents(value: object, where: str, source: str) -> tuple[int, ...]:
@@ -549,7 +549,7 @@ def _small(value: object) -> int | None:
 
 
 def _refuse_other_lists(rows: list[Any], source: str) -> None:
-    """NsysmapError where the list is another file of trtexec, or a list of something else."""
+    """Raises NsysmapError if the list is another file of trtexec, or a list of something else."""
     objects = [row for row in rows if isinstance(row, dict)]
     if any("startComputeMs" in row or "computeMs" in row for row in objects):
         remedy = "give the --exportLayerInfo file, and this one with --times"
@@ -574,7 +574,7 @@ def _refuse_other_lists(rows: list[Any], source: str) -> None:
 
 
 def texts_in(value: object) -> tuple[str, ...]:
-    """The texts in a list; none in anything else."""
+    """The texts in a list; none for anything else."""
     return tuple(item for item in value if isinstance(item, str)) if isinstance(value, list) else ()
 
 

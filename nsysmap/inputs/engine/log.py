@@ -174,7 +174,7 @@ def _end_of_list(text: str) -> int:
 
 
 def _found(text: str) -> Iterator[re.Match[str]]:
-    """What `_TENSOR.finditer` finds, in linear time: a name may be anything, so where none begins
+    """The matches of `_TENSOR.finditer`, in linear time: a name may be anything, so if none begins
     at the first brace, none does later.
     """
     at = text.find("{ Name: ")
@@ -221,7 +221,7 @@ def _fields(text: str) -> dict[str, object]:
 
 
 def _value(text: str) -> object:
-    """A number, list or object where the text is one in JSON, else the text."""
+    """A number, list or object if the text is one in JSON, otherwise the text."""
     text = text.strip()
     if text[:1] in "[{-0123456789" and not text.startswith("0x"):
         try:

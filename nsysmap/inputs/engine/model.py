@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from nsysmap.inputs.engine.dataflow import Flow
 
 PROFILE = re.compile(r" ?\[profile (\d{1,18})\]")
-"""What TensorRT adds to the names of layers and tensors of the second optimization profile and
-later ones.
+"""The suffix that TensorRT adds to the names of layers and tensors of the second and later
+optimization profiles.
 """
 
 Link = tuple["Layer", "Layer", "Tensor"]
@@ -40,7 +40,7 @@ not class; ``unknown`` a layer of which the file gives the name only and the nam
 
 @dataclass(frozen=True)
 class Tensor:
-    """What a layer reads or writes."""
+    """A tensor that a layer reads or writes."""
 
     name: str
     dimensions: tuple[int, ...] | None = None  # -1 is a dynamic extent

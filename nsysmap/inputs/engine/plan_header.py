@@ -1,5 +1,5 @@
-"""What the first bytes of a serialized engine say without TensorRT: which library wrote it, in
-which version, and how long it is.
+"""Reads the first bytes of a serialized engine without TensorRT: the library that wrote it, its
+version, and the engine's length.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _WRAPPER_BYTES = 1 << 20  # the JSON in front of a plan that another tool wrappe
 
 @dataclass(frozen=True)
 class PlanHeader:
-    """What a plan says of itself; None is unknown."""
+    """What a plan says about itself; None is unknown."""
 
     for_rtx: bool | None  # TensorRT for RTX, or TensorRT
     # of the library that built it, in the four numbers of the package; only TensorRT for RTX
@@ -27,7 +27,7 @@ class PlanHeader:
 
 
 def plan_header(plan: bytes) -> PlanHeader:
-    """What the header of a plan says.
+    """Reads the header of a plan.
 
     TensorRT for RTX: `vtrt`, at byte 16 the length of the plan, at byte 24 one byte for each number
     of the version.  Read so in plans that 1.4.0.76, 1.5.0.114, 1.6.1.120 and 1.7.1.116 built.  Of

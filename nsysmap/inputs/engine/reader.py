@@ -99,7 +99,7 @@ def read_engines_in(path: str | Path) -> tuple[Engine, ...]:
 
 
 def _documents(text: str, source: str) -> tuple[Document, ...]:
-    """The engines in a text: JSON where it is JSON, else what is listed in it."""
+    """The engines in a text: as JSON if it is JSON, otherwise the ones listed in it."""
     stripped = text.strip()
     if not stripped:
         raise NsysmapError(source, "is empty", REBUILD)
@@ -136,7 +136,7 @@ def _documents(text: str, source: str) -> tuple[Document, ...]:
 
 
 def _bare_json(text: str) -> object:
-    """The value where the text is JSON after all; None if it is none."""
+    """The value if the text is JSON after all; otherwise None."""
     try:
         value: object = plain_json(text)
     except (ValueError, RecursionError):

@@ -1,5 +1,5 @@
-"""What TensorRT's words for a tensor's type and memory layout mean: data type, channel padding,
-bytes.
+"""The meaning of TensorRT's words for a tensor's type and memory layout: data type, channel
+padding, bytes.
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ def _product(dimensions: tuple[int, ...]) -> int | None:
 
 def tensor_bytes(tensor: Tensor) -> int | None:
     """The bytes of device memory that reading the tensor once touches, channel padding included;
-    None if the file does not tell.
+    None if the file does not show them.
 
     An axis of stride 0 (a broadcast) is counted once.  Rows of DLA layouts ("column stride % 64 ==
     0") are rounded up to that many bytes.

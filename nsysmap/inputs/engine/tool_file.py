@@ -16,8 +16,8 @@ from nsysmap.core.errors import NsysmapError, named_path, no_such_file
 
 HEAD_BYTES = 4096  # enough to tell the form and the encoding of a text
 MOST_BYTES = 1 << 29
-"""What a file may hold once it is unpacked: layer information of the largest engines has some 100
-MB.
+"""The largest size of an unpacked file: layer information of the largest engines has some
+100 MB.
 """
 
 _PACKED = ((b"\x1f\x8b", gzip.open), (b"BZh", bz2.open), (b"\xfd7zXZ", lzma.open))
@@ -90,7 +90,7 @@ def begins_json_list(text: str) -> bool:
 
 
 def _encoding(head: bytes) -> str | None:
-    """The form of UTF-16, also without the mark that says so; None for all else."""
+    """The form of UTF-16, even without its byte-order mark; None for anything else."""
     if head.startswith(_UTF16):
         return "utf-16"
     start = head[:_SAMPLE_BYTES]

@@ -1,5 +1,5 @@
-"""What trtexec measured without the profiler: a `--exportTimes` file, or the performance summary in
-its log.
+"""Reads trtexec's measurements without the profiler: an `--exportTimes` file, or the performance
+summary in its log.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ _LONGEST_MS = 1e9  # eleven days: no measurement
 
 @dataclass(frozen=True)
 class Measure:
-    """One time that trtexec measures of each query; in ns, None if it does not tell."""
+    """One time that trtexec measures for each query, in ns; None if missing."""
 
     median_ns: int | None
     mean_ns: int | None = None

@@ -107,7 +107,7 @@ def read_ncu_csv(path: Path) -> tuple[NcuKernel, ...]:
 
 
 def parse_ncu_csv(text: str, where: str) -> tuple[NcuKernel, ...]:
-    """The same for a text."""
+    """Parses the text of such a CSV."""
     try:
         tables = list(_tables(text))
     except csv.Error as error:  # a cell of more than 128 KiB

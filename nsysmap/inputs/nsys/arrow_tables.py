@@ -28,8 +28,8 @@ _AGAIN = "export the report again: nsys export -t parquetdir REPORT.nsys-rep"
 
 
 def table_files(folder: Path) -> tuple[str, dict[str, Path]]:
-    """The form of an exported folder (``Parquet``, ``Arrow``, or empty if it is none) and its files
-    by table.
+    """The form of an exported folder (``Parquet``, ``Arrow``, or empty for other folders) and its
+    files by table.
     """
     held = sorted(folder.iterdir())
     for form, suffix in (("Parquet", ".parquet"), ("Arrow", ".arrow")):
@@ -195,7 +195,7 @@ def _codes(path: Path, name: str, column: pyarrow.Array, seen: dict[str, int]) -
 
 
 def _missing(array: pyarrow.Array) -> Any:
-    """True for the values that are NULL; None if no value is."""
+    """Marks the values that are NULL; None if no value is."""
     bitmap = array.buffers()[0]
     if bitmap is None or not array.null_count:
         return None

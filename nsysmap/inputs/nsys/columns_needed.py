@@ -47,14 +47,14 @@ NEEDED: Mapping[str, Mapping[str, str]] = {
     },
     "OSRT_API": _CALL,
 }
-"""By table and column, what is not known without it."""
+"""For each table and column: what cannot be known without it."""
 
 _TABULAR = ("SQLite", "Parquet", "Arrow")  # forms that have a column also where all of it is NULL
 
 
 def missing_columns(tables: NsysTables) -> Iterator[Note]:
-    """A warning for each table that is there without a column that it always has; forms that leave
-    out empty columns tell nothing.
+    """A warning for each existing table without a column that it always has; forms that omit empty
+    columns allow no such warning.
     """
     if tables.form not in _TABULAR:
         return

@@ -32,7 +32,7 @@ _UNPARSED = re.compile(r"Parse ?Exception|can't parse message", re.IGNORECASE)
 
 
 def report_version(path: Path) -> str | None:
-    """The version of the nsys that wrote a report (``2023.4.4.54``), where its first line tells.
+    """The version of the nsys that wrote a report (``2023.4.4.54``), if its first line gives it.
 
     That of nsys until 2023.2 is `NVIDIA Tegra Profiler Report 1.`, that of the nsys inside Nsight
     Compute has another number for a version.
@@ -80,8 +80,8 @@ def export(path: Path, *, progress: Progress | None = None) -> Path:
 def _first_that_reads(
     path: Path, digest: str, written_by: str | None, progress: Progress | None
 ) -> Path:
-    """The export by an nsys that is not older than the report, else by the first; newer ones follow
-    where the report names no version.
+    """The export by an nsys that is not older than the report, otherwise by the first one; newer
+    ones follow if the report names no version.
     """
     refused: NsysmapError | None = None
     for nsys in _in_turn(written_by):
@@ -100,7 +100,7 @@ def _first_that_reads(
 
 
 class _ToldError(Exception):
-    """An error that is told unless there is another way to the export."""
+    """An error that is shown unless the export succeeds in another way."""
 
     def __init__(self, told: NsysmapError) -> None:
         super().__init__(told)
@@ -108,11 +108,11 @@ class _ToldError(Exception):
 
 
 class _NoNsysError(_ToldError):
-    """There is no nsys that runs."""
+    """No nsys can be run."""
 
 
 class _RefusedError(_ToldError):
-    """What one nsys could not read; a newer one may."""
+    """One nsys could not read the report; a newer one may."""
 
 
 def _in_turn(written_by: str | None) -> Iterator[Nsys]:
@@ -200,8 +200,8 @@ def _check(nsys: Nsys, report: Path, written_by: str | None, ended: Ended) -> No
 
 
 def _failed(report: Path, nsys: Nsys, written_by: str | None, line: str) -> NsysmapError:
-    """Why this nsys gave no export: the file's own looks, an older nsys, a full disk, else what
-    nsys said.
+    """Why this nsys gave no export: the file's own content, an older nsys, a full disk, otherwise
+    nsys's message.
     """
     other = looks_like(report, head_of(report))
     if other is not None:
@@ -236,8 +236,8 @@ def _failed(report: Path, nsys: Nsys, written_by: str | None, line: str) -> Nsys
 
 
 def _error_line(said: str) -> str:
-    """The last line in which nsys names an error, else its last line; one line, short, without the
-    home folder's name.
+    """The last line in which nsys names an error, otherwise its last line; one short line, without
+    the home folder's name.
     """
     lines = [line.strip() for line in re.split(r"[\r\n]+", _BAR.sub("\n", said))]
     errors = [

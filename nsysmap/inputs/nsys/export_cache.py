@@ -42,15 +42,15 @@ class Cached:
 
 @dataclass(frozen=True)
 class Cleared:
-    """What :func:`clear_cache` took away."""
+    """What :func:`clear_cache` removed."""
 
     files: int
     size_bytes: int
 
 
 def cache_folder() -> Path:
-    """The folder where exports are kept: ``NSYSMAP_CACHE``, else ``nsysmap`` under
-    ``XDG_CACHE_HOME`` or ``~/.cache``; it may not exist yet.
+    """The folder for exports: ``NSYSMAP_CACHE``, otherwise ``nsysmap`` under ``XDG_CACHE_HOME`` or
+    ``~/.cache``; it may not exist yet.
     """
     own = os.environ.get("NSYSMAP_CACHE")
     if own:
@@ -118,8 +118,8 @@ def own_bytes(path: Path, most: int = 2 * MOST_RESULT_BYTES) -> bytes:
 
 
 def is_own(path: Path) -> bool:
-    """Whether this user made the file in the cache, and nobody else can write it: in a folder that
-    others can write too, what lies there may be theirs.
+    """Whether this user made the file in the cache and nobody else can write it: in a folder that
+    others can write to, files may be theirs.
     """
     try:
         return system.is_own(path.lstat())
@@ -149,7 +149,7 @@ def kept(digest: str, nsys_version: str) -> Path:
 
 
 def digest_of(path: Path) -> str:
-    """What the file's content is known by in the cache."""
+    """The digest that identifies the file's content in the cache."""
     try:
         with path.open("rb") as file:
             return hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=16)).hexdigest()

@@ -1,5 +1,5 @@
-"""What a file that is not an nsys report looks like; this only chooses an error message, after nsys
-has refused the file.
+"""Recognises what a file that is not an nsys report looks like; this only chooses an error message,
+after nsys has refused the file.
 """
 
 from __future__ import annotations
@@ -40,7 +40,9 @@ _ENGINE_SUFFIXES = (".engine", ".plan", ".trt", ".rtx")
 
 
 def looks_like(path: Path, head: bytes) -> tuple[str, str] | None:
-    """What the file is, and the remedy; None if it may be a report.  ``head`` is how it begins."""
+    """What the file looks like, and the remedy; None if it may be a report. ``head`` is its first
+    bytes.
+    """
     suffix = path.suffix.lower()
     if not head:
         return "is empty", _AGAIN

@@ -1,5 +1,5 @@
-"""Reads a report without nsys, if none is installed or it is older than the report: the same tables
-that nsys would export.
+"""Reads a report without nsys, if none is installed or the report is newer: the same tables that
+nsys would export.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ FORM = "nsys-rep read by nsysmap"
 
 
 def own_tables(path: Path) -> NsysTables:
-    """The tables of a report, by nsys's names.  Raises NsysmapError if it is none, is damaged, or
-    of a layout that is not known.
+    """The tables of a report, by nsys's names. Raises NsysmapError if the file is not a report, is
+    damaged, or has an unknown layout.
     """
     report = read_report(path)
     tables: dict[str, Columns] = {
@@ -58,8 +58,8 @@ def own_tables(path: Path) -> NsysTables:
 
 
 def version_in_report(path: Path) -> str | None:
-    """The version of the nsys that wrote a report, as its container tells: its first line does not
-    in those of nsys until 2023.2.
+    """The version of the nsys that wrote a report, from its container: until nsys 2023.2 the first
+    line does not give it.
     """
     try:
         return nsys_version(open_container(path))
@@ -68,8 +68,8 @@ def version_in_report(path: Path) -> str | None:
 
 
 def _said_of_the_capture(report: ReportTables) -> Columns:
-    """What was asked for, in the form of an export's rows; of environment and command line only
-    TensorRT's version is read.
+    """The options of the capture, in the form of an export's rows; of environment and command line
+    only TensorRT's version is read.
     """
     rows = [("CAPTURE_EVENT_TYPE", what) for what in report.collected]
     rows += [("CUDA_GRAPH_TRACE_OPTIONS:MODE", report.graph_trace)] if report.graph_trace else []

@@ -30,8 +30,8 @@ INSTALL_FOLDERS = (
     "/opt/nsys/bin",
     "/usr/lib/nsight-systems/bin",
 )
-"""Where installers put nsys; a later folder counts only when no earlier one holds it, and within
-one the newest comes first.
+"""Where installers put nsys. A later folder counts only if no earlier one holds it; within a folder
+the newest comes first.
 """
 
 QUIET_LIMIT_S = 900.0
@@ -54,7 +54,7 @@ _PERCENT = re.compile(rb"(\d{1,3})%")
 
 @dataclass(frozen=True)
 class Nsys:
-    """One nsys program that answered with its version."""
+    """One nsys program that reported its version."""
 
     path: Path
     version: str  # 2023.4.4.54
@@ -70,8 +70,8 @@ class Ended:
 
 
 def installed_nsys() -> Iterator[Nsys]:
-    """Every nsys that runs, in the order in which it is taken: that of ``NSYS`` alone, else PATH
-    and the usual folders.
+    """Every nsys that runs, in order of preference: the one in ``NSYS`` alone, otherwise PATH and
+    the usual folders.
 
     Raises NsysmapError if there is none.
     """
@@ -183,7 +183,9 @@ def _watched(command: Sequence[str | Path], folder: Path | None, watch: _Watch) 
 
 
 def _followed_by_thread(process: subprocess.Popen[bytes], watch: _Watch) -> tuple[bool, str]:
-    """The same where one cannot wait for a pipe: a program is alive while it prints or writes."""
+    """Follows the program where a pipe cannot be waited for: it is alive while it prints
+    or writes.
+    """
     said: list[bytes] = []
 
     def read() -> None:

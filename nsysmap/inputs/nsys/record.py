@@ -17,8 +17,8 @@ from nsysmap.core.records import dataclass
 from nsysmap.inputs.nsys.program import Nsys, asked, older
 
 METRICS_HZ = 50_000
-"""What counters are sampled at where nothing is known of the kernels: 150 inferences tell those
-from 1.5 µs on, and few samples are lost.
+"""Sampling rate of counters if nothing is known about the kernels: 150 inferences then suffice for
+kernels from 1.5 µs on, and few samples are lost.
 
 On an H100 nsys 2025.3 lost none of 6.7 s at 10 and 20 kHz, 14 % at 50 kHz, 46 % at 100 kHz and 80 %
 at 200 kHz.
@@ -41,9 +41,7 @@ _NONE_THERE = re.compile(r"feature is not available|GPUs not found|None of the i
 
 @dataclass(frozen=True)
 class Recorded:
-    """How a capture ended: nsys's exit status, which is that of the program where nsys had nothing
-    to say of its own.
-    """
+    """How a capture ended: nsys's exit status, which is the program's unless nsys itself failed."""
 
     status: int
     report: Path
@@ -90,8 +88,8 @@ def capture_command(
 
 
 def check_gpu_metrics(nsys: Nsys) -> None:
-    """Nothing, where nsys may sample the counters of a GPU; NsysmapError with what to do where it
-    may not, or there is none.
+    """Returns if nsys may sample the counters of a GPU; raises NsysmapError with the remedy if it
+    may not, or there is no GPU.
     """
     option = _devices(nsys)
     said = asked([nsys.path, "profile", f"{option}=help"])
@@ -137,7 +135,7 @@ def record(command: Sequence[str], report: Path) -> Recorded:
 
 
 def _state(report: Path) -> tuple[int, int, int] | None:
-    """What is another for a file that was written again; None where there is none."""
+    """A value that changes when the file is written again; None if there is no file."""
     if not report.is_file():
         return None
     found = report.stat()

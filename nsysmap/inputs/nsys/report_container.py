@@ -50,7 +50,7 @@ _OTHER_READER = "export it with the nsys that wrote it (nsys export -t sqlite) a
 
 @dataclass(frozen=True)
 class CompressedBlock:
-    """One compressed block: where its bytes stand in the file, and its size before and after
+    """One compressed block: the position of its bytes in the file, and its size before and after
     decompression.
     """
 
@@ -61,7 +61,7 @@ class CompressedBlock:
 
 @dataclass(frozen=True)
 class Counts:
-    """What the file itself says it holds."""
+    """The counts that the file states for itself."""
 
     events: int
     generic_events: int

@@ -14,7 +14,7 @@ _COUNTED = {
     "CUDA": (f"{_CUPTI}RUNTIME", f"{_CUPTI}KERNEL", f"{_CUPTI}MEMCPY", f"{_CUPTI}MEMSET"),
     "NVTX": ("NVTX_EVENTS",),
 }
-"""What nsys counts under these names: so in all 438 reports of 2020.3 to 2026.2 that say it for
+"""What nsys counts under these names, in all 438 reports of 2020.3 to 2026.2 that state it for
 CUDA, and all 137 for NVTX.
 """
 

@@ -1,5 +1,5 @@
-"""What a report has besides its events: strings, threads, GPUs, contexts and streams, the options
-and the times of the capture.
+"""The content of a report besides its events: strings, threads, GPUs, contexts and streams, the
+options and the times of the capture.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def nsys_version(container: Container) -> str | None:
 
 @dataclass(frozen=True)
 class ReportTexts:
-    """What a report's block of strings holds."""
+    """The content of a report's block of strings."""
 
     strings: tuple[str, ...]  # those that events refer to by number
     # ProcessStreams: which of them are the name and the content of what processes wrote to stdout
@@ -224,7 +224,7 @@ def environment_variable(container: Container, name: str) -> str | None:
 
 
 def collected(container: Container) -> tuple[str, ...]:
-    """What the capture was asked for, as nsys calls it in CAPTURE_EVENT_TYPE (``Cuda``,
+    """The requested kinds of data, as nsys calls them in CAPTURE_EVENT_TYPE (``Cuda``,
     ``NvtxEvents``); others by their number.
     """
     with damage(container.path, "description of the capture"):

@@ -15,10 +15,10 @@ from nsysmap.core.records import dataclass
 
 NVTX, SCHEDULING, CUDA, API_CALL, DIAGNOSTIC, PROCESS = 102, 106, 107, 108, 110, 113
 UNIT = "inNanoseconds"
-"""What is read of an NVTX event to be checked, and no column."""
+"""Fields of an NVTX event that are read as a check, not as a column."""
 
 CLASS_FIELD = {CUDA: 7, API_CALL: 6}
-"""Where the body of an event says which of nsys's event classes it is (ENUM_NSYS_EVENT_CLASS in an
+"""The field in which the body of an event gives its nsys event class (ENUM_NSYS_EVENT_CLASS in an
 export).
 """
 

@@ -53,8 +53,8 @@ class SampleType:
 
 
 def sampled(registry: Message, strings: tuple[str, ...]) -> tuple[SampleType, ...]:
-    """What the report says of its GPU metrics: the sources of generic events that are called so,
-    and their types.
+    """The GPU metrics that the report describes: the sources of generic events with that name, and
+    their types.
     """
     sources = {
         source.number(1) or 0
@@ -109,7 +109,7 @@ class ReportSamples:
 def samples(
     described: tuple[SampleType, ...], generic: tuple[Generic, ...]
 ) -> tuple[ReportSamples, ...]:
-    """What was sampled, by type; a type without samples is left out."""
+    """The samples by type; a type without samples is left out."""
     held = {events.type_id: events for events in generic if len(events.times)}
     return tuple(
         ReportSamples(one, held[one.type_id].times, held[one.type_id].payloads)
@@ -143,7 +143,7 @@ def metric_values(held: tuple[ReportSamples, ...]) -> dict[str, IntArray | Text]
 
 
 def metric_blocks(held: tuple[ReportSamples, ...]) -> Iterator[dict[str, IntArray]]:
-    """The same rows, those of some samples after the other."""
+    """The rows, in blocks of samples."""
     for one in held:
         for begin in range(0, len(one.times_ns), _SAMPLES_AT_ONCE):
             some = slice(begin, begin + _SAMPLES_AT_ONCE)

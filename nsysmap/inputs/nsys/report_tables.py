@@ -111,9 +111,7 @@ def read_report(path: Path) -> ReportTables:
 
 
 def _processes(raw: Mapping[str, IntArray | Text]) -> dict[str, IntArray | Text]:
-    """One row per process whose command is known, called by its short name where that is told
-    too.
-    """
+    """One row per process whose command is known, with its short name if the report has it."""
     command, name, pid = raw["command"], raw["name"], raw["globalPid"]
     if (
         not isinstance(command, Text)

@@ -95,7 +95,7 @@ def fields(data: bytes) -> Iterator[tuple[int, int | bytes]]:
 
 @dataclass(frozen=True)
 class Message:
-    """One message, its fields by number; where a field stands more than once, all of its values."""
+    """One message, its fields by number; a repeated field has all of its values."""
 
     values: Mapping[int, tuple[int | bytes, ...]]
 
@@ -119,7 +119,7 @@ class Message:
         return held[-1]
 
     def bytes(self, field: int) -> bytes | None:
-        """The last value of a field of bytes; None if there is none."""
+        """The last value of a bytes field; None if there is none."""
         held = self.values.get(field)
         if held is None:
             return None
@@ -159,7 +159,7 @@ class Message:
 
 @dataclass(frozen=True)
 class BufferParts:
-    """Parts of a buffer: where each begins and ends; begin -1 where there is none."""
+    """Parts of a buffer by begin and end; begin -1 if there is none."""
 
     begin: IntArray
     end: IntArray
@@ -182,8 +182,8 @@ class Fields:
 def split(
     buffer: Bytes, begin: int, end: int, tags: tuple[int, ...], most: int
 ) -> tuple[IntArray, BufferParts]:
-    """The messages that a message holds, which has nothing but fields of these one-byte ``tags``,
-    at most so many: the tag of each, and where it is.
+    """The messages within a message that holds only fields of these one-byte ``tags``, at most that
+    many: the tag and position of each.
     """
     found: list[IntArray] = []
     firsts: list[IntArray] = []
@@ -210,8 +210,7 @@ def split(
 def _split_window(
     buffer: Bytes, whole: int, begin: int, end: int, tags: tuple[int, ...]
 ) -> tuple[IntArray, IntArray, IntArray]:
-    """The messages that begin within a window of bytes, of which there is at least one: tags, and
-    where they begin and end.
+    """The messages that begin within a window of bytes, at least one: tags, begins and ends.
 
     Found without a loop over them: every byte that could be a tag gets the number of the one it
     would lead to, and from the first byte on these jumps are followed, twice as many in every step.
@@ -315,7 +314,7 @@ def walk(buffer: Bytes, messages: BufferParts, wanted: Mapping[int, Form]) -> Fi
 
 @dataclass(frozen=True)
 class _Alone:
-    """What is left of a message with many more fields than the others."""
+    """The remainder of a message with many more fields than the others."""
 
     row: int
     place: int  # of the data in the buffer
@@ -372,8 +371,8 @@ def _walk_alone(
 
 
 def lengths(buffer: Bytes, at: IntArray) -> tuple[IntArray, IntArray]:
-    """What follows the numbers at these positions: where it begins, and how many bytes the numbers
-    say it has.
+    """For the length-prefixed data at these positions: where it begins, and how many bytes the
+    prefix gives.
     """
     value, size = _numbers(buffer, at)
     if (value >> np.uint64(40)).any():
@@ -412,7 +411,7 @@ def _keep(
 def _filled(
     found: Mapping[int, IntArray | BufferParts], wanted: Mapping[int, Form], count: int
 ) -> Fields:
-    """What was found, and nothing for what was not."""
+    """The values that were found, and nothing for the others."""
     numbers: dict[int, IntArray] = {}
     spans: dict[int, BufferParts] = {}
     for field, form in wanted.items():
@@ -455,7 +454,7 @@ def _tag(
 
 
 def _words(buffer: Bytes) -> Words:
-    """For every position, the 8 bytes from there on as a little-endian number."""
+    """For every position the next 8 bytes as a little-endian number."""
     return np.ndarray((len(buffer) - 7,), "<u8", buffer, 0, (1,))
 
 

@@ -116,7 +116,7 @@ class Database:
         return read_rows(self.path, table, integers, texts)
 
     def blocks(self, table: str, integers: Sequence[str]) -> Iterator[dict[str, IntArray]]:
-        """The same of integer columns, some rows after the other."""
+        """Integer columns in blocks of rows."""
         stored, done = self.stored.get(table), 0
         if stored is not None:
             try:
@@ -152,8 +152,8 @@ class Database:
 
 
 def sqlite_tables(path: Path, *, progress: Progress | None = None) -> NsysTables:
-    """The tables of an SQLite export; NsysmapError as :meth:`Database.open`.  ``progress`` is told
-    how many percent are read.
+    """The tables of an SQLite export; raises NsysmapError as :meth:`Database.open`. ``progress``
+    receives the percentage read.
     """
     database = Database.open(path)
     if path.stat().st_size > _MEMORY_COUNTS_BYTES:
@@ -200,7 +200,7 @@ def _percent(size: int, progress: Progress) -> Passed:
 def read_rows(
     path: Path, table: str, integers: Sequence[str], texts: Sequence[str]
 ) -> dict[str, IntArray | Text]:
-    """The same columns as :meth:`Database.read`, as SQLite hands out the rows: slower, and of any
+    """The columns of :meth:`Database.read`, read through SQLite row by row: slower, but for any
     file that SQLite can read.
 
     Raises NsysmapError if it holds more rows or bytes than there are in the file, or takes more

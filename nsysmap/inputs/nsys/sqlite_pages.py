@@ -42,11 +42,11 @@ _REAL, _EMPTY_TEXT = 7, 13  # odd types from 13 on are text, the even ones betwe
 
 Bytes = NDArray[np.uint8]
 Amount = IntArray | int
-"""Of each row, or one number where it is the same in all."""
+"""A number per row, or one number if it is the same for all."""
 
 
 class UnsupportedError(Exception):
-    """What is in the pages is left to SQLite: unusual, damaged or hostile."""
+    """The pages hold something unusual, damaged or hostile, which is left to SQLite."""
 
 
 @dataclass(frozen=True)
@@ -80,9 +80,7 @@ class _Positions:
     apart: int = 0
 
     def words(self, shift: int) -> NDArray[Any]:
-        """For every position and that many bytes on, the 8 bytes from there on as a big-endian
-        number.
-        """
+        """For every position and that many bytes on, the next 8 bytes as a big-endian number."""
         if self.apart:
             return np.ndarray(
                 (len(self.at),), ">i8", self.buffer, int(self.at[0]) + shift, (self.apart,)
@@ -110,8 +108,8 @@ class _Records:
 
 @dataclass(frozen=True)
 class _Field:
-    """One column of some records: the serial types and sizes (one number where they are all the
-    same), and where the values begin.
+    """One column of some records: the serial types and sizes (one number if they are all the same),
+    and where the values begin.
     """
 
     types: Amount | Bytes
@@ -132,7 +130,7 @@ class _Batch:
 
 
 Passed = Callable[[int], None]
-"""Told how many bytes of the file have been read since it was told last."""
+"""Receives how many bytes of the file were read since the last call."""
 
 
 def read_table(
@@ -198,7 +196,7 @@ def _batches(
     texts: Mapping[str, dict[bytes, int]],
     passed: Passed | None,
 ) -> Iterator[_Batch]:
-    """The columns of some rows after the other; ``texts`` has the numbers of those seen so far by
+    """The columns in batches of rows; ``texts`` holds the numbers of those seen so far by
     column.
     """
     if stored.rowid in texts or not stored.reals.isdisjoint((*integers, *texts)):
@@ -338,7 +336,7 @@ def _cells(pages: _Pages, buffer: Bytes, loaded: int, kind: int) -> tuple[IntArr
 
 
 def _words(buffer: Bytes) -> NDArray[Any]:
-    """For every position, the 8 bytes from there on as a big-endian number."""
+    """For every position the next 8 bytes as a big-endian number."""
     return np.ndarray((len(buffer) - 7,), ">i8", buffer, 0, (1,))
 
 
@@ -430,8 +428,8 @@ def _beginnings(
 
 
 def _before(cells: _Positions) -> int:
-    """How many bytes a length of one byte and the row number take, if they are as many in all
-    cells; else 0.
+    """How many bytes a one-byte length and the row number take, if that is the same in all cells;
+    otherwise 0.
     """
     ahead, varies = cells.ahead(0)
     ends = np.flatnonzero(ahead[0] < 0x80)  # the last bytes of numbers

@@ -34,8 +34,8 @@ memory.
 """
 
 ENVIRONMENT_VARIABLE = "ENVIRONMENT_VARIABLE"
-"""What the names of rows of META_DATA_CAPTURE end with that have a variable of the program's
-environment: NAME="VALUE".
+"""The end of the names of META_DATA_CAPTURE rows that hold a variable of the program's environment:
+NAME="VALUE".
 """
 
 ROW = "row"
@@ -48,7 +48,7 @@ class NoPiecesError(Exception):
 
 @dataclass(frozen=True)
 class TablePieces:
-    """A table any part of which can be read: pieces of some rows that follow one another."""
+    """A table that can be read in part: pieces of consecutive rows."""
 
     count: int
     read: Callable[[int, int, Sequence[str]], Mapping[str, IntArray]]
@@ -62,13 +62,13 @@ FetchPieces = Callable[[str], TablePieces | None]
 
 KNOWN_MAJORS = (2, 3)
 NEWEST_KNOWN = (3, 28)  # of nsys 2026.4
-"""Versions of the export schema that are known: of newer ones a note says so."""
+"""The known versions of the export schema; newer ones get a note."""
 
 RENAMED: tuple[tuple[str, str], ...] = (
     ("EXPORT_META_DATA", "META_DATA_EXPORT"),  # until schema 3.1
 )
-"""What some version of nsys calls a table, or a column, and what it is asked for by:
-`("kernelName", "SOME_TABLE.demangledName")`.
+"""Names of tables and columns in some version of nsys, and the names under which they are
+requested: `("kernelName", "SOME_TABLE.demangledName")`.
 """
 
 _VERSIONED = re.compile(r"(.+)_v(\d{1,3})")  # CUPTI_ACTIVITY_KIND_KERNEL_V2
@@ -76,7 +76,7 @@ _VERSIONED = re.compile(r"(.+)_v(\d{1,3})")  # CUPTI_ACTIVITY_KIND_KERNEL_V2
 
 @dataclass(frozen=True)
 class NsysTables:
-    """What a file or folder of nsys holds; names are found in any case of letters, tables with and
+    """The content of a file or folder of nsys. Names are found in any letter case, tables with and
     without `_V2` at the end.
     """
 

@@ -27,7 +27,7 @@ _PICKLES = (b"\x80", b"PK\x03\x04")  # of pickle from protocol 2 on, and of torc
 
 @dataclass(frozen=True)
 class NodeAnnotation:
-    """What one graph node is annotated with."""
+    """The annotation of one graph node."""
 
     graph_node_id: int
     name: str
