@@ -1,1 +1,1 @@
-"""What programs that act for a person (coding agents) can ask: the tools of `nsysmap mcp`."""
+"""The tools of `nsysmap mcp`, for programs such as coding agents that act for a person."""

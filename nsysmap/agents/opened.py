@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from nsysmap.api import Analysis
 
 ANSWER_BYTES = 48_000
-"""One answer takes at most so many bytes as it is sent: a model reads every one of them."""
+"""The largest size of one answer as sent: a model reads every byte of it."""
 
 MOST_ROWS = 200  # of an answer to a program: more would fill the context that it reads with
 _FORMS = (
@@ -33,7 +33,7 @@ _NEAR = 3  # names that a misspelt one may have meant
 _KEPT = 8  # opened reports; the one that was opened first is forgotten
 
 _TOLD = {"found": "found", "clean": "clean", "skipped": "could not tell"}
-"""What an agent is told of each outcome of a rule."""
+"""The text for each outcome of a rule."""
 
 Answer = dict[str, object]
 
@@ -128,7 +128,7 @@ class Desk:
         return self.path(name) if name else None
 
     def of(self, report_id: str) -> Opened:
-        """The opened report.  Raises NsysmapError if there is none of that id."""
+        """The opened report. Raises NsysmapError if no report has that id."""
         if report_id not in self.opened:
             known = ", ".join(self.opened) or "none yet"
             raise NsysmapError(
@@ -250,7 +250,9 @@ def _size(answer: Answer) -> int:
 
 
 def _outcomes(outcomes: Sequence[Row]) -> Answer:
-    """How many rules found something, nothing, or could not tell, and which those are, by why."""
+    """How many rules found something, found nothing, or could not decide, and which those are, by
+    reason.
+    """
     why: dict[str, list[object]] = {}
     for one in outcomes:
         if one.text("outcome") == "skipped":
@@ -263,7 +265,7 @@ def _outcomes(outcomes: Sequence[Row]) -> Answer:
 
 
 def _outcome(outcomes: Sequence[Row], rule: str) -> Answer:
-    """What the rule answered.  Raises NsysmapError if there is none of that name."""
+    """The rule's outcome. Raises NsysmapError if no rule has that name."""
     found = next((one for one in outcomes if one.text("rule") == rule), None)
     if found is None:
         near = get_close_matches(rule, [one.text("rule") for one in outcomes], n=_NEAR)

@@ -1,4 +1,4 @@
-"""What commands show while and after they work: progress, the terminal's width and colours."""
+"""What commands show while and after they work: progress, and the terminal's width and colours."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ _BAR = 24  # characters
 
 @contextmanager
 def progress(*, quiet: bool = False) -> Iterator[Callable[[str], None]]:
-    """Something to tell each step to: shown on a terminal's standard error once a step has taken a
-    second, and wiped at the end.
+    """Returns a function that receives each step: shown on a terminal's standard error once a step
+    has taken a second, and removed at the end.
     """
     from nsysmap.core.memory import keep_freed_memory
 
@@ -61,8 +61,8 @@ def progress(*, quiet: bool = False) -> Iterator[Callable[[str], None]]:
 
 
 def step_line(text: str, seconds: float, columns: int) -> str:
-    """What is being done, on one line of a terminal: a bar where it is known how much is done, else
-    the time so far.
+    """The current step on one line of a terminal: with a bar if the progress is known, otherwise
+    with the time so far.
     """
     share = share_of(text)
     text = escaped(text)

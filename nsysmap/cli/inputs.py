@@ -1,4 +1,4 @@
-"""What several commands read in the same way."""
+"""Arguments that several commands read in the same way."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ _PATH = click.Path(readable=False)
 _PATHS = frozenset({"FILE", "MODEL", "REPORT", "ENGINE", "DIR", "LOG", "BEFORE", "AFTER"})
 
 report_and_engines = click.argument("files", metavar="REPORT [ENGINE]...", nargs=-1, required=True)
-"""The report and engine files of a command, in whichever order; given_files tells them apart."""
+"""The report and engine files of a command, in any order; given_files distinguishes them."""
 
 report_and_engine = click.argument("files", metavar="REPORT ENGINE", nargs=-1, required=True)
 engine_and_report = click.argument("files", metavar="ENGINE [REPORT]", nargs=-1, required=True)
 engines_with_report = click.argument("files", metavar="ENGINE... [REPORT]", nargs=-1, required=True)
-"""The same of commands about one engine; one_engine tells them apart."""
+"""The engine and report files of commands about one engine; one_engine distinguishes them."""
 
 quiet_option = click.option("-q", "--quiet", is_flag=True, help="Print errors only.")
 

@@ -159,7 +159,7 @@ def _items(rows: Iterable[tuple[str, str]]) -> list[str]:
 
 
 def _roff(text: str) -> str:
-    """One line of plain text as roff has it: nothing in it is a request or an escape."""
+    """One line of plain text in roff: nothing in it is a request or an escape."""
     plain = " ".join(text.split("\n")).replace("\\", "\\e").replace("-", "\\-")
     return "\\&" + plain if plain.startswith((".", "'")) else plain
 

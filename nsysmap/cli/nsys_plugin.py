@@ -52,7 +52,7 @@ def install(*, folder: Path) -> None:
 
 
 def _script(name: str) -> str:
-    """One of our files for nsys, which starts the nsysmap that is running."""
+    """A script for nsys that starts the running nsysmap."""
     import sys
     from importlib.resources import files
 

@@ -144,8 +144,8 @@ def _tables(
 
 
 def _described(table: Spec | None, tables: Mapping[str, Table] | None) -> str:
-    """One table and its columns, or all of them; with the numbers of their rows where there are
-    any.
+    """One table and its columns, or all of them; with the numbers of their rows if there
+    are any.
     """
     from nsysmap.output.query import table_text, tables_text
 
@@ -157,7 +157,7 @@ def _described(table: Spec | None, tables: Mapping[str, Table] | None) -> str:
 
 
 def _show(answer: pyarrow.Table, form: str | None, written: Sequence[Path]) -> None:
-    """Write the rows where asked for, and print them where nothing else was asked for."""
+    """Writes the rows to the requested file, or prints them if no file was requested."""
     from nsysmap.output.query import answer_text, rest_words, write_answer, write_csv, write_json
     from nsysmap.text.units import counted
 

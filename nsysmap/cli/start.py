@@ -31,7 +31,7 @@ def main() -> None:
 
 
 def _end_at_once(statuses: list[int]) -> None:
-    """Ends the process with this status, once everything else that waits for its end is done.
+    """Ends the process with this status, after everything else that waits for its end.
 
     Python would search all objects for cycles first, and free each of them: a tenth of the first
     screen's time, for memory that the system takes back anyway.  It does where no status is known,

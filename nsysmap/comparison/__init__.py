@@ -1,3 +1,3 @@
-"""What changed between two captures, engines or builds, where, and whether the difference is more
+"""Compares two captures, engines or builds: what changed, where, and whether the difference is more
 than noise.
 """

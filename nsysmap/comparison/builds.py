@@ -116,7 +116,7 @@ def builds_in(paths: Sequence[str]) -> tuple[BuildFiles, ...]:
 
 
 def build_of(name: str, files: Sequence[str]) -> BuildFiles:
-    """One build of these files."""
+    """Makes one build of these files."""
     return _build(name, [one for path in files for one in _files_of(path)])
 
 
@@ -305,7 +305,7 @@ def _told(files: BuildFiles, side: Side, times: Mapping[int, int]) -> Build:
 
 
 def _types(side: Side, times: Mapping[int, int]) -> tuple[str, ...]:
-    """What the products compute in, the most time first."""
+    """The types that the products compute in, the most time first."""
     spent: dict[str, int] = {}
     for row in side.tables["precision"]:
         type_, layer = row.maybe_text("datatype"), row.maybe_integer("layer_id")
@@ -340,8 +340,8 @@ class _Joined:
 
 
 def nodes_of(layer: Layer) -> tuple[str, ...]:
-    """The ONNX nodes that tell what a layer computes: without quantizers, which a build in another
-    type does not have, unless it computes nothing else.
+    """The ONNX nodes that identify a layer's computation: without quantizers, which a build in
+    another type lacks, unless the layer computes nothing else.
     """
     others = tuple(one for one in layer.onnx if not one.lower().endswith(_QUANTIZERS))
     return others or layer.onnx
@@ -393,7 +393,7 @@ def _keys(sides: Sequence[Side]) -> list[list[tuple[str, ...]]]:
 
 
 def _title(sides: Sequence[Side], places: Sequence[Sequence[int]]) -> str:
-    """What the layers are called in the build that needs fewest layers for them."""
+    """The layers' title in the build that needs the fewest layers for them."""
     at = min(
         (at for at, mine in enumerate(places) if mine), key=lambda one: (len(places[one]), one)
     )

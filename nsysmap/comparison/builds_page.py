@@ -1,4 +1,4 @@
-"""What `nsysmap compare` shows of several builds, as text, Markdown, HTML or JSON."""
+"""Lays out the comparison of several builds as text, Markdown, HTML or JSON."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ SCHEMA = "nsysmap/builds/1"
 _TOP = 30  # groups of nodes shown; JSON has all
 _LONGEST_NAME = 24  # columns of a build's name, which heads a column of numbers
 _EQUAL = 1.03
-"""Times the shortest, up to which times of layers are told as equal: how much those of one engine
-differ from run to run.
+"""Layer times up to this factor apart count as equal: those of one engine differ that much from run
+to run.
 """
 _KEYS: Declared = {
     BuildMemory: keys("engine_bytes weight_bytes activation_bytes context_bytes"),

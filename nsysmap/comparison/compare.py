@@ -1,4 +1,4 @@
-"""Compare two captures, engines or builds: the time per inference, whether and where it changed,
+"""Compares two captures, engines or builds: the time per inference, whether and where it changed,
 and what else differs.
 """
 
@@ -117,8 +117,8 @@ def compare(  # one parameter per file
     fix: str | Path | None = None,
     progress: Progress | None = None,
 ) -> Comparison:
-    """What changed between two captures, engine files or profiles; ``onnx`` is the model behind
-    both, ``fix`` the script of `nsysmap fix` that lies between them.
+    """Compares two captures, engine files or profiles. ``onnx`` is the model behind both, ``fix``
+    the script of `nsysmap fix` that was applied between them.
 
     A side may be several captures of one program, or a folder of them: then the runs are the unit
     of noise.
@@ -281,7 +281,7 @@ def _captures_compared(before: Side, after: Side) -> Comparison:
 
 
 def _eight_bits(before: Side, after: Side) -> tuple[EightBits, ...]:
-    """What 8 bits are used for, of the later side that has products in them."""
+    """How 8 bits are used on the later side that has products in them."""
     found = [
         eight_bits_of(side.tables) if "eight_bits" in side.tables else ()
         for side in (after, before)
@@ -360,8 +360,8 @@ def _enqueue(side: Side, scale: int) -> int | None:
 
 
 def _with_outliers(side: Side, scale: int) -> int | None:
-    """The time in the trace that analyze shows, where it is of the same GPU and unit; else the mean
-    of the counted and of those held up.
+    """The time in the trace that analyze shows, if it is for the same GPU and unit; otherwise the
+    mean of counted and held-up inferences.
     """
     summary = side.analysis.summary if side.analysis is not None and side.merged is None else None
     if (

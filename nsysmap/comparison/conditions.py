@@ -54,7 +54,7 @@ class Condition:
 def conditions(
     before: Side, after: Side, joined: Table, regions: Table | None = None
 ) -> tuple[Condition, ...]:
-    """What is different, and what it means; facts that one side lacks are omitted.  ``regions`` is
+    """The differences and their meaning; facts that one side lacks are omitted. ``regions`` is
     REGION_KINDS.
     """
     found: list[Condition] = []
@@ -154,7 +154,7 @@ def _norms(regions: Table) -> tuple[int | None, int | None]:
 
 def _repetition(before: Side, after: Side) -> str:
     """What it means that the inferences of both sides are repetitions without ranges, of different
-    lengths; empty otherwise.
+    lengths; otherwise empty.
     """
     for side in (before, after):
         inferences = side.tables["inferences"]
@@ -267,7 +267,7 @@ def _binding_shapes(before: Side, after: Side) -> tuple[str | None, str | None]:
 
 
 def _engines_that_ran(side: Side) -> tuple[Engine, ...]:
-    """Its engines without those of which the trace shows that they did not run."""
+    """The side's engines without those that the trace shows did not run."""
     if not side.traced:
         return side.engines
     wrong = {

@@ -18,7 +18,7 @@ _NO_TRACE = "an engine file alone: nothing ran"
 
 @dataclass(frozen=True)
 class FindingChange:
-    """What became of one rule's findings for one layer or cause."""
+    """How one rule's findings for one layer or cause changed."""
 
     change: str  # gone, new, worse, better, same; cannot-tell if the rule was skipped on one side
     rule: str
@@ -41,7 +41,7 @@ def finding_changes(
     scale: int,
     noise_ns: int = 0,
 ) -> tuple[FindingChange, ...]:
-    """What changed, the worst first; unchanged findings are omitted. ``joined`` is the table
+    """The changes, the worst first; unchanged findings are omitted. ``joined`` is the table
     JOINED_LAYERS.
 
     A cost that differs by no more than ``noise_ns``, by which the time per inference may differ by
@@ -98,8 +98,8 @@ def finding_changes(
 
 
 def _unanswered(side: Side, rules: set[str]) -> dict[str, str]:
-    """The rules that could not tell on this side, with the reasons; rules about a trace were not
-    asked of an engine file alone.
+    """The rules that could not decide on this side, with the reasons; rules about a trace do not
+    apply to an engine file alone.
     """
     skipped = {one.rule: one.skipped for one in side.outcomes if one.skipped is not None}
     asked = {one.rule for one in side.outcomes}

@@ -1,5 +1,5 @@
-"""One inference beside the median one of its kind: what made it slow, kernel by kernel and gap by
-gap. Times are as recorded.
+"""Compares one inference with the median one of its kind: what made it slow, kernel by kernel and
+gap by gap. Times are as recorded.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ class _PeriodTimes:
         return result
 
     def first(self, inferences: Table) -> BoolArray:
-        """True for those that are the first on their thread."""
+        """Marks those that are the first on their thread."""
         first: BoolArray = self.begin_ns == np.minimum(inferences.ints("start_ns"), self.end_ns)
         return first
 
@@ -95,7 +95,7 @@ class _PeriodTimes:
 
 
 def one_inference(tables: Mapping[str, Table], source: str, which: str) -> OneInference:
-    """What made an inference slow; ``which`` is its number, ``slowest`` or ``p99``. Raises
+    """Finds what made an inference slow; ``which`` is its number, ``slowest`` or ``p99``. Raises
     NsysmapError if there is no such inference.
     """
     inferences = tables["inferences"]
@@ -308,8 +308,8 @@ def _kernels(tables: Mapping[str, Table], like: IntArray, row: int) -> Table:
 
 
 def _gaps_before(kernels: Table, gaps: Table) -> tuple[IntArray, IntArray]:
-    """Per kernel the idle time right before it, and the row in GAPS of its longest part (-1 for
-    none).
+    """For each kernel the idle time directly before it, and the row in GAPS of its longest part (-1
+    for none).
     """
     total, longest = np.zeros(len(kernels), np.int64), np.full(len(kernels), -1, np.int64)
     rows = np.flatnonzero(gaps.ints("after_kernel") != MISSING)

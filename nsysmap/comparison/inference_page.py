@@ -1,4 +1,6 @@
-"""What `nsysmap inference` shows: one inference beside the median, as text and JSON."""
+"""Lays out the output of `nsysmap inference`: one inference next to the median, as text
+and JSON.
+"""
 
 from __future__ import annotations
 
@@ -158,7 +160,7 @@ def _answer(found: OneInference, extra: int) -> list[str]:
 
 
 def _why(kernel: Row) -> str:
-    """What the host was late with before a kernel, where its launch call tells; else the row that
+    """What delayed the host before a kernel, if its launch call shows it; otherwise the row that
     proves the cause.
     """
     late, call, gap = (
@@ -208,6 +210,6 @@ def _proven(cause: str, kind: str, evidence: str, name: str) -> str:
 
 
 def _evidence(kernel: Row) -> str:
-    """What proves the cause: of the profiler's own rows the name alone, as above."""
+    """The evidence for the cause; for the profiler's own rows only the name, as above."""
     named = kernel["evidence_kind"] == kernel["cause"]
     return str(kernel["evidence_name" if named else "evidence"])

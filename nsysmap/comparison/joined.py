@@ -376,7 +376,7 @@ def _row(
 
 
 def _titles(side: Side, ids: Sequence[int]) -> str | None:
-    """What these layers are called, separated by semicolons."""
+    """The titles of these layers, separated by semicolons."""
     return "; ".join(side.titles[at] for at in ids) or None
 
 
@@ -488,7 +488,7 @@ def block_name(rows: list[Row], side: str) -> str | None:
 
 
 def _way(row: Row) -> tuple[object, ...]:
-    """What all rows of a group must have in common."""
+    """The values that all rows of a group must share."""
     names = (
         _INDEX.sub("*", _ORDINAL.sub("", row.maybe_text(f"{side}_titles") or ""))
         for side in ("before", "after")

@@ -214,7 +214,7 @@ def run_to_run(time_ns: float, host_ns: float) -> float:
 
 
 def beyond_chance(chances: list[float]) -> list[bool]:
-    """True for the tests that are significant when taken together, by Holm's method; an unknown
+    """Marks the tests that are significant when taken together, by Holm's method; an unknown
     p-value (NaN) is not significant.
     """
     order = sorted((p, place) for place, p in enumerate(chances) if not math.isnan(p))

@@ -35,8 +35,8 @@ HOST_CAUSES = tuple(cause.name for cause in IDLE_CAUSES.values() if cause.depend
 """Causes of idle time that depend on the speed of the host."""
 
 HELD_UP = 1.5
-"""An inference that took this many times the median of its kind was held up by something else and
-is not counted, as in what-if.
+"""An inference that took this many times the median of its kind was held up and is not counted, as
+in what-if.
 """
 # … or one this many median absolute deviations above the median, if the times are close together
 _FAR = 10.0
@@ -469,7 +469,7 @@ def _estimate(one: _Measured, replayed: Table, without: _Without | None, kinds: 
 
 
 def _none_negative(parts: FloatArray, kinds: Kinds) -> FloatArray:
-    """Parts with the same sum and none below zero: the deficit is subtracted from idle time in
+    """The parts with the same sum and none below zero: a deficit is subtracted from idle time in
     proportion, then from everything else.
 
     The replay differs from the trace in idle time only: its kernels are those of the trace.
@@ -562,7 +562,9 @@ def _why_profiled(tables: dict[str, Table]) -> str:
 
 
 def _present(loops: list[_Loop]) -> list[float]:
-    """For each thread, the share of the time in which any of them runs inferences that it does."""
+    """For each thread: the share of the time with inferences on any thread in which this thread
+    runs one.
+    """
     whole = (
         union_ns(
             *(

@@ -1,5 +1,5 @@
-"""What `nsysmap compare` shows: the answer, where the difference comes from, layers, findings and
-conditions, as text, JSON or Markdown.
+"""Lays out the output of `nsysmap compare`: the answer, where the difference comes from, layers,
+findings and conditions, as text, JSON or Markdown.
 """
 
 from __future__ import annotations
@@ -296,7 +296,7 @@ def _layers_told(found: Comparison) -> Iterator[str]:
 
 
 def _conditions_told(found: Comparison) -> Iterator[str]:
-    """What else is different and affects the times."""
+    """The other differences that affect the times."""
     for one in found.conditions:
         if one.told:
             pair = (
@@ -426,8 +426,8 @@ def _waterfall(found: Comparison) -> Section:
 
 
 def _precision(found: Comparison) -> Section:
-    """What layers that compute in another type add to the difference, and the rest: at most four
-    rows, which add up to it.
+    """How much layers that compute in another type add to the difference, and the rest: at most
+    four rows, which add up to it.
     """
     named = [one for one in found.precision if one.reason not in (SAME_TYPE, OUTSIDE)]
     shown = named[:_PRECISION_ROWS]
@@ -457,7 +457,7 @@ def _precision(found: Comparison) -> Section:
 
 
 def _eight_bits(found: Comparison) -> Section:
-    """What 8 bits are used for, on the side that has them."""
+    """How 8 bits are used, on the side that has them."""
     rows = [row for one in found.eight_bits for row in eight_bits_words.cells(one)]
     return tabled(
         "eight-bits",
@@ -522,7 +522,7 @@ def _layers(found: Comparison) -> Section:
 
 
 def _joined(row: Row) -> str:
-    """What joins the layers, and what became of them where that is not one of one."""
+    """How the layers were matched, and what became of those that have no single counterpart."""
     relation, by = row.text("relation"), row.maybe_text("joined_by")
     return relation if not by else by if relation == "one-to-one" else f"{relation} {by}"
 

@@ -32,8 +32,8 @@ _ARCH = re.compile(r"\d+")
 
 @dataclass(frozen=True)
 class PrecisionReason:
-    """What a change of precision adds to the difference, or the rest; the differences of all add up
-    to the whole, in nanoseconds.
+    """How much a change of precision adds to the difference, or the rest; the differences of all
+    add up to the whole, in nanoseconds.
     """
 
     # products, other-type, fusion, conversions, same-type (as recorded) or outside (all that is no
@@ -102,8 +102,8 @@ def _types(row: Row) -> tuple[str | None, str | None]:
 def _kind_of(
     row: Row, group: JoinedGroup, sides: tuple[Side, Side], kernels: tuple[_Kernels, _Kernels]
 ) -> tuple[object, ...]:
-    """The reason that a row belongs to; rows of one reason are told together if they changed in the
-    same way.
+    """The reason that a row belongs to; rows of one reason are shown together if they changed in
+    the same way.
     """
     kinds = {
         kernels_of.converts.get(at, side.layers[at].kind)
@@ -232,7 +232,7 @@ def _with_times(rows: Sequence[Row], groups: Sequence[JoinedGroup], side: Side, 
 
 @dataclass(frozen=True)
 class _Kernels:
-    """What the names of a side's kernels tell."""
+    """The facts in the names of a side's kernels."""
 
     arch: Mapping[str, int]
     tensor_cores: Mapping[str, str]
@@ -290,7 +290,7 @@ def _older(row: Row, kernels: tuple[_Kernels, _Kernels]) -> tuple[_Older | None,
 
 
 def _evidence(rows: Sequence[Row], kernels: tuple[_Kernels, _Kernels]) -> list[str]:
-    """What the names of their kernels tell of why they take longer or shorter."""
+    """What the names of their kernels show about why they take longer or shorter."""
     told = []
     for older, when in zip(_older(rows[0], kernels), ("before in ", ""), strict=True):
         if older is not None:

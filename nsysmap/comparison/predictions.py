@@ -1,4 +1,6 @@
-"""What BEFORE's what-if predicted for the change that AFTER made, beside what AFTER measured."""
+"""Compares what BEFORE's what-if predicted for the change that AFTER made with what AFTER
+measured.
+"""
 
 from __future__ import annotations
 
@@ -91,8 +93,8 @@ def prediction_of_edits(
     interval_ns: tuple[int, int],
     conditions: Sequence[Condition],
 ) -> tuple[Prediction, ...]:
-    """What the edits of a script were predicted to make of BEFORE's time, which has its own
-    interval, beside AFTER's.
+    """The time that a script's edits were predicted to give, starting from BEFORE's time, which has
+    its own interval, next to AFTER's.
     """
     if measured_ns is None or not before.pace.known or not before.pace.likely:
         return ()

@@ -75,8 +75,8 @@ def regions_in(
 
 
 def _side(side: Side, ids: Sequence[int], whole: int) -> dict[str, tuple[float, int]]:
-    """What the kernels do on one side: their number per inference, and their time, which adds up to
-    ``whole``.
+    """The kernels' figures on one side: their number per inference, and their time, which adds up
+    to ``whole``.
     """
     kinds = _kinds(side, ids)
     total = sum(time for _, time in kinds.values())
@@ -133,7 +133,7 @@ def _kinds(side: Side, ids: Sequence[int]) -> _Kinds:
 
 
 def _words(names: Sequence[str], streams: Sequence[int]) -> list[str]:
-    """What each kernel of one inference does."""
+    """The words for each kernel of one inference."""
     result = [""] * len(names)
     for part in pattern_parts(names, streams):
         for place in part.places:

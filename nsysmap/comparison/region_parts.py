@@ -20,7 +20,7 @@ from nsysmap.names.fusion import NORM_PATTERNS
 
 @dataclass(frozen=True)
 class ComparedPart:
-    """One or more kernels of a region that compute one thing together."""
+    """One or more kernels of a region that together compute one thing."""
 
     word: str  # gemm, layernorm, …
     time_ns: int  # per inference

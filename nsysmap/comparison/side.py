@@ -107,7 +107,7 @@ class Side:
 
     @cached_property
     def titles(self) -> tuple[str, ...]:
-        """What its layers are called, by id."""
+        """The titles of its layers, by id."""
         return tuple(called(row) for row in self.tables["layers"])
 
     @cached_property

@@ -125,8 +125,8 @@ def _parts(pace: Pace, whole: int) -> IntArray:
 def hidden_contributions(
     paces: tuple[Pace, Pace], wholes: tuple[int, int]
 ) -> tuple[Contribution, ...]:
-    """The same for a trace of whole CUDA graphs: GPU work, including the idle time between kernels,
-    is one contribution.
+    """The contributions for a trace of whole CUDA graphs: GPU work, including the idle time between
+    kernels, is one contribution.
     """
     parts = [
         whole_parts(pace.parts * (whole / pace.likely), whole)

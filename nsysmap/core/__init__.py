@@ -1,1 +1,1 @@
-"""What every room is built from: tables and their declarations, errors, intervals, files."""
+"""The foundation of every room: tables and their declarations, errors, intervals, files."""

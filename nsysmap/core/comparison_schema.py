@@ -126,7 +126,7 @@ REGION_KINDS = Spec(
     ),
     key=("group", "kind"),
 )
-"""What runs inside opaque regions, by what the kernels do."""
+"""The work inside opaque regions, by kind."""
 
 INFERENCE_KERNELS = Spec(
     "inference_kernels",
@@ -161,4 +161,4 @@ INFERENCE_KERNELS = Spec(
     ),
     key=("position",),
 )
-"""One inference's kernels beside the medians."""
+"""One inference's kernels next to the medians."""

@@ -1,5 +1,5 @@
-"""What must not outlive a run, folders of unfinished files and processes, and the end at a signal,
-which takes them along.
+"""Ends a run cleanly: removes folders of unfinished files and ends processes that must not outlive
+the run, also at a signal.
 
 At a signal nothing is raised: an exception out of a signal's handler may come between any two
 instructions, also while the interpreter holds a lock of its own (that of an import), which then is
@@ -101,8 +101,8 @@ def process_noted(
 
 @contextmanager
 def descendants_noted() -> Iterator[None]:
-    """Within the block all processes that come from this one are killed where a signal ends it,
-    also those that a library started.
+    """Within the block, a signal that ends this process also kills all its descendants, even those
+    that a library started.
     """
     _all_descendants.append(True)
     try:
@@ -128,8 +128,8 @@ def finished(process: subprocess.Popen[bytes], seconds: float) -> int:
 
 
 def end_at_signals() -> None:
-    """From now on SIGINT, SIGTERM and SIGHUP end this process, with 128 more than their number,
-    with nothing left behind; a second one ends it at once. One that is ignored stays so.
+    """From now on SIGINT, SIGTERM and SIGHUP end this process with 128 plus their number and leave
+    nothing behind; a second signal ends it at once. Ignored signals stay ignored.
 
     Where no thread can wait for signals (Windows), Ctrl-C raises KeyboardInterrupt as ever.
     """
@@ -160,7 +160,7 @@ def hold_where_stopped() -> None:
 
 @contextmanager
 def _made_and_noted() -> Iterator[None]:
-    """What is made in the block is noted before a signal ends the process."""
+    """Whatever is created in the block is noted before a signal can end the process."""
     main = threading.current_thread() is threading.main_thread()
     with _gate:
         if main:

@@ -50,7 +50,7 @@ EXTRA_PACKAGES = (
 
 
 def missing_extras(packages: Sequence[str]) -> list[ExtraPackage]:
-    """Those of these packages that are not installed."""
+    """The packages among these that are not installed."""
     return [one for one in EXTRA_PACKAGES if one.package in packages and not _found(one.module)]
 
 

@@ -1,4 +1,4 @@
-"""What a script of `nsysmap fix` predicts, as a literal in it: comparisons read it again."""
+"""The prediction in a script of `nsysmap fix`, as a literal that comparisons read again."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _MOST_BYTES = 64 << 20  # a script that nsysmap fix wrote is far smaller
 
 @dataclass(frozen=True)
 class ScriptPrediction:
-    """What the edits of a script save in each inference, with the range."""
+    """How much the edits of a script save per inference, with the range."""
 
     edits: tuple[str, ...]  # their kinds
     saves_ns: int

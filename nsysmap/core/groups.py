@@ -124,8 +124,8 @@ def sorted_in_groups(group: IntArray, values: IntArray) -> IntArray:
 
 
 def _like_rows(size: IntArray, words: Sequence[NDArray[np.uint64]], whole: BoolArray) -> IntArray:
-    """For each row the representative of the rows with the same words and size, so that few rows
-    need individual work.
+    """For each row a representative of the rows with the same words and size, so that few rows need
+    individual work.
 
     A row that is not ``whole`` has more than these words, and represents itself.
     """
@@ -199,8 +199,8 @@ def by_first_row(*columns: IntArray) -> IntArray:
 
 
 def _places(values: IntArray, column: IntArray) -> IntArray:
-    """For each row of the column the index of its value among the distinct ones, which are
-    ascending.
+    """For each row of the column the index of its value among the distinct values in ascending
+    order.
     """
     if len(values) > _FEW:
         return np.searchsorted(values, column)
@@ -221,8 +221,8 @@ def scattered(count: int, salt: int) -> NDArray[np.uint64]:
 
 
 def like_texts(words: NDArray[Any], first: IntArray, size: IntArray) -> IntArray:
-    """For each of these texts one that is the same, which is alike to itself: few are left to be
-    looked at one by one.
+    """For each of these texts a representative with the same value, so that few need to be looked
+    at one by one.
 
     Text i has ``size[i]`` bytes from position ``first[i]`` on; ``words`` are the 8 bytes from every
     position on, as big-endian numbers.

@@ -91,7 +91,7 @@ _KERNELS = frozenset(
         "latency-bound",
     }
 )
-"""What other kernels for the same layers may change."""
+"""Trials that may lead to other kernels for the same layers."""
 
 TRIED_BY: Mapping[str, frozenset[str]] = {
     "kernels": _KERNELS,
@@ -99,4 +99,4 @@ TRIED_BY: Mapping[str, frozenset[str]] = {
     "tactic-sources": frozenset({"tensor-cores-idle", "few-blocks", "older-kernels"}),
     "batch": frozenset({"few-blocks", "last-wave", "launch-bound", "latency-bound"}),
 }
-"""What to try (`nsysmap.advice.paste.TRIALS`), and the reasons of the layers that it may help."""
+"""The trials (`nsysmap.advice.paste.TRIALS`), and the reasons of the layers that each may help."""

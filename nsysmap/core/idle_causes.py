@@ -15,7 +15,7 @@ from nsysmap.core.table import IntArray, Table, Text
 
 
 class TraceTables(Protocol):
-    """What of a trace can show a cause: rows with a thread, a begin and an end."""
+    """The tables of a trace that can show a cause: rows with a thread, a begin and an end."""
 
     @property
     def api_calls(self) -> Table:

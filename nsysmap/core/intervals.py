@@ -70,7 +70,7 @@ class Timed:
 
     @staticmethod
     def held(thread: Ints, start_ns: Ints, end_ns: Ints) -> Timed:
-        """The same from columns, whatever their storage."""
+        """Builds it from columns, whatever their storage."""
         return Timed(thread, start_ns, end_ns, BlockBounds.of(start_ns, end_ns))
 
     def __len__(self) -> int:
@@ -81,7 +81,7 @@ class Timed:
         return Spans(self.thread.take(rows), self.start_ns.take(rows), self.end_ns.take(rows))
 
     def at(self, name: str, rows: IntArray) -> IntArray:
-        """One column at these positions; MISSING for a position that is MISSING."""
+        """One column at these positions; MISSING for MISSING positions."""
         column: Ints = getattr(self, name)
         if not len(self):
             return np.full(len(rows), MISSING)
@@ -204,7 +204,7 @@ def _enclosing(
 
 
 def _last_started(starts: IntArray, moments: IntArray) -> IntArray:
-    """The position of the last start at or before each time, -1 if there is none; the starts are
+    """The position of the last start at or before each time; -1 if there is none. The starts are
     sorted.
     """
     if 2 * len(starts) > len(moments) or not is_sorted(moments):
@@ -215,8 +215,8 @@ def _last_started(starts: IntArray, moments: IntArray) -> IntArray:
 
 
 def earlier_ending_later(ends: IntArray) -> IntArray:
-    """For each position the nearest earlier one with a greater end, -1 if there is none; by pointer
-    jumping.
+    """For each position the nearest earlier one with a greater end, by pointer jumping; -1 if there
+    is none.
     """
     outer = np.arange(-1, len(ends) - 1, dtype=np.int64)
     moving = np.flatnonzero((outer >= 0) & (ends[outer] <= ends))
@@ -278,7 +278,7 @@ def union_ns(start_ns: IntArray, end_ns: IntArray) -> int:
 def union_ns_by_group(
     group: IntArray, start_ns: IntArray, end_ns: IntArray, count: int
 ) -> IntArray:
-    """For each group (0 to count - 1) the length in nanoseconds of the union of its intervals;
+    """For each group (0 to count - 1) the length of the union of its intervals in nanoseconds;
     MISSING for a group without intervals.
 
     The rows must be sorted by group, then start.  All are MISSING if the times are too far apart
@@ -324,9 +324,7 @@ def _covered_before(left: IntArray, right: IntArray, total: IntArray, moment: In
 
 
 def inside(start_ns: IntArray, end_ns: IntArray, moments: IntArray) -> BoolArray:
-    """True for the times that lie strictly inside one of the intervals, which must be disjoint and
-    sorted.
-    """
+    """Marks the times strictly inside one of the intervals, which must be disjoint and sorted."""
     if len(start_ns) == 0:
         return np.zeros(len(moments), np.bool_)
     at = np.searchsorted(start_ns, moments, side="left") - 1

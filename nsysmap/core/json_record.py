@@ -14,7 +14,7 @@ from nsysmap.core.json_schema import Schema, schema_of_hint
 from nsysmap.core.table import Spec
 
 Keys = Mapping[str, str]
-"""By key, in the order of the object, the attribute that it holds."""
+"""For each key, in the object's order, the attribute that it holds."""
 
 Declared = Mapping[type, Keys]
 """The keys of the object of each type."""

@@ -218,8 +218,8 @@ def give_back_large_arrays() -> None:
 
 
 def give_back_freed_memory() -> None:
-    """Return what is freed to the system now, and large arrays from now on: for what takes long and
-    much after all else is done.
+    """Returns freed memory to the system now, and that of large arrays from now on: for long
+    memory-intensive work after all else is done.
     """
     if _keeps:
         give_back_large_arrays()

@@ -33,7 +33,7 @@ class Note:
 
 @dataclass(frozen=True)
 class WhyUnknown:
-    """Why a value is unknown, and the capture that would tell it, if one would."""
+    """Why a value is unknown, and the capture that would show it, if any."""
 
     why: str
     enough: str = ""  # how much of such a capture is enough

@@ -109,7 +109,7 @@ def _constructor(class_: Any) -> Callable[..., None]:
 
 @cache
 def _values(class_: Any) -> Callable[[object], object]:
-    """What returns the values by which objects of the class are compared."""
+    """The function that returns the values by which objects of the class are compared."""
     names = [field.name for field in dataclasses.fields(class_) if field.compare]
     return attrgetter(*names) if names else lambda _: ()
 

@@ -173,7 +173,7 @@ class Tables(Mapping[str, Table]):
         return {name: held for name, held in self._made.items() if isinstance(held, Table)}
 
     def with_tables(self, **tables: Table) -> Tables:
-        """The same with these tables in place of those of their names."""
+        """A copy with these tables in place of those with their names."""
         return Tables({**self._made, **tables})
 
     def __repr__(self) -> str:

@@ -1,4 +1,4 @@
-"""What operating systems do differently: locks, signals, users and processes.
+"""The differences between operating systems: locks, signals, users and processes.
 
 Linux has everything that is used here. Windows has no process groups, no limits of memory and no
 `fcntl`; macOS has no `waitid` before Python 3.13. docs/RELIABILITY.md says what is left there.
@@ -44,8 +44,8 @@ def lock(file: IO[bytes], *, wait: bool) -> None:
 
 
 def is_own(status: os.stat_result) -> bool:
-    """Whether the file is a plain one of this user's that nobody else can write; where files have
-    no owner's number, folders of the cache are the user's alone.
+    """Whether this is a plain file of this user that nobody else can write. Where files have no
+    owner's number, the cache's folders belong to the user alone.
     """
     return stat.S_ISREG(status.st_mode) and (
         not hasattr(os, "getuid")

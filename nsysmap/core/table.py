@@ -215,7 +215,7 @@ def taken(data: Held, rows: IntArray) -> Data:
 
 
 def taken_values(values: NDArray[Values], rows: IntArray) -> NDArray[Values]:
-    """The same for an array."""
+    """The values of an array at these rows."""
     return repeated(values[0], len(rows)) if uniform(values) else values.take(rows)  # type: ignore[arg-type]
 
 
@@ -227,8 +227,8 @@ def wide(data: Held) -> Data:
 
 
 def slim(values: IntArray, near: IntArray | None = None) -> Ints:
-    """The column in the form in which a table of so many rows stores it: a large table converts
-    each column at once, to save memory.
+    """The column as a table of that many rows stores it: a large table converts each column at
+    once, to save memory.
     """
     return values if len(values) < _LARGE else _narrow(packed(values), near)  # type: ignore[return-value]  # integers stay integers
 
@@ -252,9 +252,7 @@ class _LazyColumns(dict[str, Sequence[object]]):
 
 
 class Row:
-    """One row of a small table: its values by column, each by the kind that the column is declared
-    with.
-    """
+    """One row of a small table: its values by column, each of its column's declared kind."""
 
     __slots__ = ("_at", "_columns", "_name")
 
@@ -267,7 +265,7 @@ class Row:
         self._at = at
 
     def __getitem__(self, name: str) -> object:
-        """The value of any column, None if there is none; for passing it on unchanged."""
+        """The value of any column, None if missing; for passing it on unchanged."""
         return self._columns[name][self._at]
 
     def _value(self, name: str, kinds: tuple[type, ...]) -> object:
@@ -285,19 +283,19 @@ class Row:
         return value
 
     def integer(self, name: str) -> int:
-        """The value of an integer column. Raises ValueError if there is none."""
+        """The value of an integer column. Raises ValueError if it is missing."""
         return self._known(name, (int,))  # type: ignore[return-value]  # checked there, as below
 
     def maybe_integer(self, name: str) -> int | None:
-        """The value of an integer column, None if there is none."""
+        """The value of an integer column; None if missing."""
         return self._value(name, (int,))  # type: ignore[return-value]
 
     def real(self, name: str) -> float:
-        """The value of a float column. Raises ValueError if there is none."""
+        """The value of a float column. Raises ValueError if it is missing."""
         return self._known(name, (float,))  # type: ignore[return-value]
 
     def maybe_real(self, name: str) -> float | None:
-        """The value of a float column, None if there is none."""
+        """The value of a float column; None if missing."""
         return self._value(name, (float,))  # type: ignore[return-value]
 
     def text(self, name: str) -> str:
@@ -305,7 +303,7 @@ class Row:
         return self._known(name, (str,))  # type: ignore[return-value]
 
     def maybe_text(self, name: str) -> str | None:
-        """The value of a text column, None if there is none."""
+        """The value of a text column; None if missing."""
         return self._value(name, (str,))  # type: ignore[return-value]
 
     def flag(self, name: str) -> bool:
@@ -481,7 +479,7 @@ class Table:
         return row
 
     def arrow(self, names: Sequence[str] | None = None) -> pyarrow.Table:
-        """The same rows as an Arrow table (of all columns, or of these); text columns are
+        """The rows as an Arrow table (of all columns, or of these); text columns are
         dictionary-encoded.
         """
         import pyarrow as pa
@@ -521,7 +519,7 @@ class Table:
         return f"<Table {self.spec.name}: {self.rows:,} rows of {', '.join(self.columns)}>"
 
     def pandas(self) -> pandas.DataFrame:
-        """The same rows as a pandas DataFrame: nullable integers, categorical text."""
+        """The rows as a pandas DataFrame: nullable integers, categorical text."""
         import pandas as pd
 
         frame: dict[str, object] = {}

@@ -204,8 +204,8 @@ DEVICES = Spec(
 
 TRTEXEC, TENSORRT_RTX, PYTHON, OTHER_HOST = "trtexec", "tensorrt_rtx", "python", "other"
 HOSTS = (TRTEXEC, TENSORRT_RTX, PYTHON, OTHER_HOST)
-"""What can launch GPU work (`capture.host`): the two tools of NVIDIA that run engines, Python, and
-every other program.
+"""The programs that can launch GPU work (`capture.host`): NVIDIA's two tools that run engines,
+Python, and every other program.
 """
 
 

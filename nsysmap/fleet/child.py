@@ -87,7 +87,7 @@ def _running(process: subprocess.Popen[bytes]) -> bool:
 
 
 def _resident(pid: int) -> int:
-    """Memory of a process in bytes; 0 if the system does not tell."""
+    """Memory of a process in bytes; 0 if the system does not report it."""
     try:
         return int(Path(f"/proc/{pid}/statm").read_text("ascii").split()[1]) * os.sysconf(
             "SC_PAGE_SIZE"

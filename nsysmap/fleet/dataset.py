@@ -33,8 +33,8 @@ _UNFINISHED = re.compile(r"\.[0-9a-f]{40}\.parquet\.\d+\.part")
 
 
 def open_dataset(folder: Path) -> None:
-    """Make the folder, or see that it is a dataset of ours.  Raises NsysmapError if something else
-    is in it.
+    """Creates the folder, or checks that it is one of our datasets. Raises NsysmapError if it
+    contains anything else.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)

@@ -52,14 +52,14 @@ class FleetRun:
 
     @property
     def failed(self) -> tuple[ReportOutcome, ...]:
-        """Those that could not be analysed."""
+        """The reports that could not be analysed."""
         return tuple(outcome for outcome in self.outcomes if outcome.failed is not None)
 
 
 def run_fleet(
     sources: Sequence[Source], settings: Settings, tell: Callable[[str], None]
 ) -> FleetRun:
-    """Analyse every report whose rows are not in the dataset; ``tell`` is called with the progress.
+    """Analyses every report whose rows are not in the dataset; ``tell`` receives the progress.
 
     Raises NsysmapError if nothing can be run at all; what goes wrong with one report is in its
     outcome.

@@ -99,7 +99,7 @@ def sources(given: Sequence[str], patterns: Sequence[str] = ()) -> tuple[Source,
 
 
 def _whole(url: str) -> str:
-    """The same by a name that is the same in every run: a URL, or an absolute path."""
+    """A name for the report that is the same in every run: a URL, or an absolute path."""
     return url if "://" in url or "::" in url else os.path.abspath(url)  # Path.absolute keeps ".."  # noqa: PTH100
 
 
@@ -154,8 +154,8 @@ def _expanded(given: str, *, listed: bool) -> list[str]:
 
 
 def _inside(folder: Path) -> list[Path]:
-    """All that is no folder, in it and in the folders within. Raises NsysmapError where one of them
-    cannot be read: the reports in it would be missing without a word.
+    """Everything that is not a folder, in it and in its subfolders. Raises NsysmapError if one of
+    them cannot be read, because its reports would be silently missing.
     """
 
     def unread(error: OSError) -> None:

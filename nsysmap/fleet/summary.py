@@ -396,7 +396,7 @@ def _trend(held: Sequence[tuple[int, float]]) -> tuple[str, str] | None:
 
 
 def _apart(time_ns: int) -> str:
-    """A time between two captures, in the largest unit of which it is two or more."""
+    """A time between two captures, in the largest unit that gives at least two."""
     seconds = time_ns / 1e9
     units = (("day", 86_400), ("hour", 3_600), ("minute", 60))
     return next(

@@ -1,4 +1,4 @@
-"""One report's part of a fleet, in its own process: python -m nsysmap.fleet.task, which reads its
+"""Analyses one report of a fleet in its own process: python -m nsysmap.fleet.task, which reads its
 task from standard input.
 
 It ends when that input ends, so it never outlives the worker that started it.

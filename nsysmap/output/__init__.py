@@ -1,1 +1,1 @@
-"""What is shown and written: one module or package a form."""
+"""Everything that is shown or written: one module or package for each form."""

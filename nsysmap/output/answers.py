@@ -86,7 +86,7 @@ def below_actions(
 
 
 def do_first(summary: Answer) -> Iterator[Block]:
-    """What to do, the largest saving first; and the commands that answer what is left open."""
+    """What to do, the largest saving first, and the commands that answer open questions."""
     shown = gains.first_actions(summary)
     if not shown and not (summary.blocked and summary.next_steps):
         yield Paragraph(gains.no_action(summary))
@@ -108,8 +108,8 @@ def _step(summary: Answer, action: Action) -> Instruction:
 
 
 def whole_answer(summary: Answer, given: Sequence[str] = ()) -> Iterator[Section]:
-    """What the first page leaves out, in sections: all that is known of the time, the GPU and how
-    sure it is, every action, what costs most, and the commands that show more.
+    """What the first page leaves out, in sections: everything known about the time, the GPU and the
+    certainty, every action, the costs, and the commands that show more.
 
     ``given`` are the paths of the report and of the engine files.
     """
@@ -134,7 +134,7 @@ def _said(key: str, word: str, sentences: list[tuple[str, ...]]) -> Iterator[Ans
 
 
 def costs_section(summary: Answer) -> Section | None:
-    """What costs most, and what runs inside opaque regions; None if no layer is known."""
+    """The costliest layers, and the work inside opaque regions; None if no layer is known."""
     if not summary.layers:
         return None
     found = cost_rows(summary)

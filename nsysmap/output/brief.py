@@ -34,7 +34,7 @@ _MORE = {
     "slowest": "see why the slowest inference took longer",
     "timeline": "see the timeline as a page",
 }
-"""What the commands that show more are for."""
+"""The purpose of each command that shows more."""
 
 _SHORTENED = (
     "unknown",
@@ -150,7 +150,7 @@ def _dumped(value: object) -> str:
 
 
 def _fitted(found: dict[str, object]) -> dict[str, object]:
-    """The same with lists shortened from their ends until it fits."""
+    """The text with its lists shortened from their ends until it fits."""
     left_out: dict[str, int] = {}
     while len(_dumped({**found, "left_out": left_out}).encode()) > LIMIT_BYTES:
         lists = {key: held for key in _SHORTENED if isinstance(held := found[key], list)}
@@ -213,7 +213,7 @@ def _short(text: str, most: int = _NAME) -> str:
 
 
 def _whole(text: str) -> str:
-    """As many sentences of the text as fit; the first one is cut where it alone is too long."""
+    """As many sentences of the text as fit; the first one is cut if it alone is too long."""
     line = " ".join(_printable(text).split())
     if len(line) <= _SENTENCES:
         return line

@@ -67,8 +67,8 @@ def write_db(report: Answer, path: Path) -> None:
 
 
 def _referred_first(specs: Sequence[Spec]) -> list[Spec]:
-    """The tables in their order, each after those that its columns name rows of (but for tables
-    that name each other).
+    """The tables in order, each after those whose rows its columns refer to (except for tables that
+    refer to each other).
     """
     ordered: dict[str, Spec] = {}
     names = {spec.name for spec in specs}
@@ -111,14 +111,16 @@ def _rows(table: Table) -> Iterator[dict[str, object]]:
 
 
 def _storable(value: object) -> object:
-    """The value as SQLite holds it: lone surrogates as escapes, and nothing if a number is none."""
+    """The value as SQLite can store it: lone surrogates as escapes, and NULL for NaN and
+    infinities.
+    """
     if isinstance(value, str):
         return value.encode("utf-8", "backslashreplace").decode()
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _write_columns(database: Any, held: Mapping[str, Spec]) -> None:
-    """What every column means."""
+    """Writes the meaning of every column."""
     database[_COLUMNS].insert_all(
         (
             {

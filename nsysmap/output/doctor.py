@@ -45,13 +45,13 @@ class ToolFound:
 
 
 def doctor() -> tuple[ToolFound, ...]:
-    """What was found, in the order in which a user meets it."""
+    """Everything that was looked for, in the order in which a user meets it."""
     extras = map(_extra, EXTRA_PACKAGES)
     return (*_nsys(), _tensorrt(), _trtexec(), *extras, _browser(), *_gpu(), _cache())
 
 
 def doctor_text(found: Sequence[ToolFound], *, width: int = 100) -> str:
-    """One paragraph per thing: whether it is there, what was found, what that allows."""
+    """One paragraph per tool: whether it is there, what was found, and what it enables."""
     rows = [
         row
         for one in found
@@ -82,7 +82,7 @@ def version_text(own: str) -> str:
 
 
 def doctor_json(found: Sequence[ToolFound]) -> list[dict[str, object]]:
-    """The same as JSON; ``found`` is null if it is not known."""
+    """The same facts as JSON; ``found`` is null if unknown."""
     known = {"yes": True, "no": False, "unknown": None}
     return [
         {"thing": one.thing, "found": known[one.state], "what": one.what, "allows": one.allows}

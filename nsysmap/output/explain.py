@@ -1,4 +1,6 @@
-"""What `nsysmap map --explain` shows: one kernel, and all the evidence for its layer."""
+"""Lays out the output of `nsysmap map --explain`: one kernel, and all the evidence for
+its layer.
+"""
 
 from __future__ import annotations
 

@@ -21,8 +21,8 @@ def output_suffixes() -> tuple[str, ...]:
 
 
 def write_analysis(analysis: Analysis, path: Path) -> None:
-    """Write an analysis of which no report was made yet.  Raises NsysmapError for a path that
-    cannot be written, or names no format.
+    """Writes an analysis that has no report yet. Raises NsysmapError for a path that cannot be
+    written or names no format.
     """
     from nsysmap.core.output_file import check_output
     from nsysmap.output.build import report_of

@@ -22,8 +22,8 @@ def findings_text(
     *,
     fusion: bool = False,
 ) -> str:
-    """Every finding, or of rules about ``fusion`` only, the most costly first, then the rules that
-    could not tell, by reason.
+    """Every finding (with ``fusion`` those of fusion rules only), the costliest first, then the
+    rules that could not decide, by reason.
 
     Costs are in the unit of the answer; of an engine file alone, which has none, they are of one
     inference.  ``unknown`` has the layers of engines whose files were not given.

@@ -45,7 +45,7 @@ _BRIEFER: tuple[Mapping[str, int], ...] = (
     {"layers": 4},
     {"layers": 3},
 )
-"""What is left out where the screen is longer than most, though there is room."""
+"""Parts that are left out if the screen is longer than most, though there is room."""
 _LESS: tuple[Mapping[str, int], ...] = (
     {"layers": 4},
     {"layers": 3},
@@ -61,13 +61,13 @@ _LESS: tuple[Mapping[str, int], ...] = (
     {"layers": 1},
     {"detail": 3},
 )
-"""What is left out, one after the other, where there is too little room."""
+"""Parts that are left out one after the other if there is too little room."""
 
 
 def fitting(fits: Callable[[Amount], bool], short: Callable[[Amount], bool]) -> Amount:
-    """As many of the parts as fit: those that say least go first, and those that need not have gone
-    stay. A part that says little goes where that makes the line ``short``, or where it must go for
-    the line to fit.
+    """As many of the parts as fit. The least important go first; parts that need not go stay. A
+    part of little importance is left out if that makes the line ``short``, or if the line would not
+    fit with it.
     """
     held = {one.name: getattr(EVERYTHING, one.name) for one in fields(Amount)}
     for step in _BRIEFER:
@@ -151,7 +151,9 @@ class _Fit:
         return next(fit, cut)
 
     def line(self, whole: str, brief: str) -> str:
-        """What to paste; of what takes several lines of a terminal, what matters most."""
+        """The command or line to paste; the essential part if it takes several lines of a
+        terminal.
+        """
         if self.room is None or not brief or columns(whole) <= self.room + BESIDE - LEAD:
             return whole
         return brief
@@ -162,8 +164,8 @@ def _beside(key: str, word: str, blocks: Sequence[Block]) -> Section:
 
 
 def _kinds(answer: Answer, most: int, room: int | None) -> str:
-    """The times of the kinds of inferences, of as many as fit a line; none where threads alike are
-    told as one.
+    """The times of as many kinds of inferences as fit a line; none if similar threads are shown as
+    one.
     """
     if words.each_alike(answer) is not None:
         return ""
@@ -192,8 +194,8 @@ def _gpu(answer: Answer, fit: _Fit) -> list[Block]:
 
 
 def _reasoned(one: first.Todo, room: int | None, *, told: bool) -> first.Todo:
-    """The same with its reason in its title, where both and the gain fit one line; without one
-    unless that is ``told``.
+    """The action with its reason in the title, if both and the gain fit one line; otherwise without
+    the reason, unless it is ``told``.
     """
     beside = [] if room is None else [
         title for title in one.reasoned if columns(title) + GAIN + columns(one.gain) <= room
@@ -219,7 +221,7 @@ def _todo(shown: Sequence[first.Todo], fit: _Fit) -> Instructions:
 
 
 def _to_change(one: first.Todo) -> Sequence[str]:
-    """What to change, with the reason for it, in forms."""
+    """What to change and why, in forms."""
     told = dict.fromkeys(form for form in (one.change, one.change_brief) if form)
     return [f"{form}; {one.why}" if one.why else form for form in told]
 

@@ -164,4 +164,4 @@ LEFT_OUT: Mapping[type, frozenset[str]] = {
 """Fields that JSON does not have: other forms of what it has under another key."""
 
 ENGINE_FILES: Declared = {EngineRan: keys("source tensorrt_version layers detailed inferences")}
-"""What of an engine that ran stands under `engines`, where it has its number too."""
+"""The facts about an engine that ran which stand under `engines`, with its number."""

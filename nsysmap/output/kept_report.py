@@ -17,8 +17,8 @@ from nsysmap.core.schema import ALL_TABLES, RULE_TABLES, Tables
 from nsysmap.core.table import Table, Text
 
 MOST_ROWS = 20_000
-"""Of a kept table: the tables of events of a large report have millions, and no form of the report
-but the page and the database shows them row by row.
+"""The most rows of a kept table: event tables of a large report have millions, and only the page
+and the database show them row by row.
 """
 
 _SPECS = {spec.name: spec for spec in ALL_TABLES}
@@ -48,8 +48,8 @@ def report_bytes(report: Answer) -> bytes:
 
 
 def report_in(data: bytes, again: Callable[[], Tables]) -> Answer | None:
-    """The report of these bytes; None if they hold anything else.  ``again`` works the tables out
-    that were not kept, once one of them is asked for.
+    """The report stored in these bytes; None if they hold anything else. ``again`` computes tables
+    that were not kept, once one of them is requested.
     """
     try:
         figures, held = _Data(io.BytesIO(data)).load()

@@ -95,8 +95,8 @@ def write_rows(kernels: Table, file: BinaryIO, *, as_json: bool = False) -> None
 
 
 def coverage_line(coverage: Table, *, hidden: bool = False) -> str:
-    """One line on schema.COVERAGE: how many kernels have a layer, in kernels and in time, and how
-    that is known.
+    """One line on schema.COVERAGE: how many kernels have a layer, by number and by time, and by
+    which methods.
 
     If the trace has ``hidden`` kernels, in CUDA graphs traced as a whole, it says that it is about
     the visible ones.
@@ -242,8 +242,8 @@ def _cells(data: Data, rows: IntArray, form: _Form) -> list[str]:
 
 
 def _combined(columns: Sequence[Data]) -> tuple[IntArray, IntArray]:
-    """For each row the number of its combination of values, and for each combination a row that has
-    it.
+    """For each row the number of its combination of values, and for each combination one row that
+    has it.
     """
     codes = np.zeros(len(columns[0]), np.int64)
     for data in columns:

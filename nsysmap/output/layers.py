@@ -1,5 +1,5 @@
-"""What `nsysmap layers` shows: the layers of an engine, with measured times if there are any, as
-text or JSON.
+"""Lays out the output of `nsysmap layers`: the layers of an engine, with measured times if there
+are any, as text or JSON.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _ORDINAL = re.compile(r" #\d+$")
 
 @dataclass(frozen=True)
 class OfTrace:
-    """What a trace measured of the engine."""
+    """The trace's measurements of the engine."""
 
     source: str  # the trace's file name
     times: Measured
@@ -72,7 +72,7 @@ class OfTrace:
 
     @property
     def time_words(self) -> str:
-        """What the times and shares are."""
+        """What the times and shares refer to."""
         mean = (
             f"mean of {counted(self.inferences, 'inference')} of this engine"
             if self.inferences
@@ -87,7 +87,7 @@ class OfTrace:
 
     @property
     def kind_names(self) -> list[str]:
-        """What the inferences of each kind are called: by their number of kernels."""
+        """Names for the kinds of inferences, by their number of kernels."""
         names = [counted(kind.kernels, "kernel") for kind in self.kinds]
         return [
             f"{name} #{names[: place + 1].count(name)}" if names.count(name) > 1 else name
@@ -152,9 +152,7 @@ def layers_text(
 def titles_of(
     engine: Engine, measured: OfTrace | None, titles: Sequence[str] = ()
 ) -> Sequence[str]:
-    """What each layer is called: as given, as the trace's tables have it, or as the engine file
-    tells.
-    """
+    """The title of each layer: as given, from the trace's tables, or from the engine file."""
     if titles:
         return titles
     told = layer_titles(engine.layers)
@@ -349,7 +347,7 @@ def layers_json(
 
 
 def _by_kind(measured: OfTrace) -> list[dict[int, int | None]]:
-    """For each kind of inferences each layer's mean time."""
+    """For each kind of inferences the mean time of each layer."""
     rows = (
         [(row.maybe_integer("layer_index"), row) for row in measured.of(kind.layers)]
         for kind in measured.kinds
@@ -419,8 +417,8 @@ def _sum(rows: Rows, column: str) -> int:
 
 
 def _precision(engine: Engine, measured: OfTrace | None) -> Rows:
-    """From the trace; from the engine file alone if there is no trace, or if it shows no kernel of
-    this engine.
+    """The precision figures of the trace, or of the engine file alone if there is no trace or it
+    shows no kernel of this engine.
     """
     rows = list(measured.of(measured.times.precision)) if measured else []
     return rows or list(engine_precision_table(engine))
@@ -449,7 +447,7 @@ def _heading(engine: Engine, measured: OfTrace | None, room: int) -> list[Line]:
 
 
 def _see(engine: Engine, room: int) -> Iterator[Line]:
-    """What else an engine file alone can answer, and how to get its times."""
+    """Questions that an engine file alone can answer, and how to get its times."""
     file = shlex.quote(escaped(engine.source))
     commands = (
         [(f"nsysmap layers {file} --not-fused", "what did not fuse")] if engine.detailed else []
@@ -500,7 +498,9 @@ def _times(engine: Engine, measured: OfTrace | None) -> dict[str, list[int | Non
 
 
 def _shares(engine: Engine, measured: OfTrace | None) -> list[float | None]:
-    """Per layer its share of all kernel time; empty if the trace shows no kernel of the engine."""
+    """For each layer its share of all kernel time; empty if the trace shows no kernel of the
+    engine.
+    """
     rows = measured.layers if measured else {}
     known = {index: row.maybe_real("share_of_all_kernel_time") for index, row in rows.items()}
     return (
@@ -517,8 +517,8 @@ def _layer_lines(
     titles: Sequence[str],
     room: int,
 ) -> list[Line]:
-    """One line per layer under a heading; what it is called and, where there is room, its name take
-    the remaining width.
+    """One line per layer under a heading; the title and, if there is room, the name take the
+    remaining width.
     """
     named = room >= NAMES_FROM
     cells = [
@@ -712,7 +712,7 @@ def _name_lines(order: Sequence[Layer], titles: Sequence[str], room: int) -> lis
 
 
 def _tactic(layer: Layer) -> str:
-    """What the tactic's name says beyond the layer's own name."""
+    """The information in the tactic's name beyond the layer's own name."""
     if not layer.tactic:
         return ""
     decoded = decode(layer.tactic)

@@ -1,5 +1,5 @@
-"""The report as Markdown for a comment on GitHub: the first page in few lines, everything else
-folded below it, and nothing that calls a person or an issue, whatever the names contain.
+"""Writes the report as Markdown for a comment on GitHub: a short first page with everything else
+folded below it, and nothing that mentions a person or an issue, whatever the names contain.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ _LOOK = HtmlLook(right=' align="right"', quiet=True)
 
 
 def report_markdown(report: Answer) -> str:
-    """The report as GitHub-flavoured Markdown, as long as a comment may be: the longest tables lose
-    their last rows, and say so.
+    """The report as GitHub-flavoured Markdown within the length of a comment: the longest tables
+    lose their last rows, and say so.
     """
     head = list(_first(report))
     sections = [_cut(one) for one in (*whole_answer(report), *sections_of(report))]
@@ -78,8 +78,8 @@ def _length(head: Sequence[str], sections: Sequence[Section]) -> int:
 
 
 def _shorter(sections: Sequence[Section], beyond: int) -> list[Section]:
-    """The sections, the longest table or list of them without as many of its last rows as have
-    about so many characters, but not below half of it.
+    """The sections, with the longest table or list shortened by about that many characters, but not
+    below half of it.
     """
     sizes = {
         (at, place): len(folded_html(replace(section, blocks=(block,)), _LOOK))

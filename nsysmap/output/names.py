@@ -157,7 +157,7 @@ def _wrap(text: str, indent: int, width: int) -> list[str]:
 
 
 def entry_text(entry: Entry, *, width: int = WHOLE) -> str:
-    """One entry of the reference, for people."""
+    """One entry of the reference as text."""
     lines = [printable(entry.title)]
     for label, text in (
         ("is", entry.text),

@@ -1,4 +1,4 @@
-"""What a notebook shows of an analysis: the answer as an HTML fragment, or the page in a frame."""
+"""Shows an analysis in a notebook: the answer as an HTML fragment, or the page in a frame."""
 
 from __future__ import annotations
 

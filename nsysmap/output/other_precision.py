@@ -1,4 +1,4 @@
-"""What `nsysmap what-if --precision` shows: what layers would take in another data type, at best
+"""Lays out the output of `nsysmap what-if --precision`: layer times in another data type, at best
 and as measured pairs of engines suggest.
 """
 

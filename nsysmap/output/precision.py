@@ -1,5 +1,5 @@
-"""What the report says about precision: time by data type and tensor cores, as cells and sentences
-for every writer.
+"""The report's part about precision: time by data type and tensor cores, as cells and sentences for
+every writer.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ WORK = {
     "move": "moves data",
     "unknown": "cannot tell",
 }
-"""What each kind of work (schema.PRECISION) is."""
+"""The words for each kind of work (schema.PRECISION)."""
 
 TENSOR_CORES = {"yes": "used", "no": "not used", "unknown": "cannot tell"}
 """The meaning of the table's answers about tensor cores; "unknown" is an answer of its own."""

@@ -1,5 +1,5 @@
-"""What `nsysmap sql` shows: which tables can be queried, and what a statement returned, as a table
-for a terminal, CSV, JSON or Parquet.
+"""Lays out the output of `nsysmap sql`: which tables can be queried, and a statement's result as a
+table for a terminal, CSV, JSON or Parquet.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ SHOWN_ROWS = 200  # on a terminal
 
 
 def tables_text(rows: Mapping[str, int] | None = None, *, width: int = 100) -> str:
-    """Every table with what a row of it is, its columns, and how many rows there are where ``rows``
-    tells.
+    """Every table with the meaning of a row, its columns, and its number of rows if ``rows`` has
+    it.
     """
     parts = []
     for spec in ALL_TABLES:
@@ -49,7 +49,7 @@ def tables_text(rows: Mapping[str, int] | None = None, *, width: int = 100) -> s
 
 
 def table_text(spec: Spec, rows: int | None = None, *, width: int = 100) -> str:
-    """One table: what a row of it is, and each column with kind, unit and meaning."""
+    """One table: the meaning of a row, and each column with kind, unit and meaning."""
     held = "" if rows is None else f" ({counted(rows, 'row')})"
     lines = [
         styled(line)
@@ -141,7 +141,7 @@ def write_json(answer: pyarrow.Table, file: TextIO) -> None:
 
 
 def json_value(value: object) -> object:
-    """The value as JSON has them: whole numbers of any length, no number where there is none."""
+    """The value in JSON: whole numbers of any length, null for NaN and infinities."""
     if isinstance(value, dict):
         return {str(key): json_value(held) for key, held in value.items()}
     if isinstance(value, list | tuple):

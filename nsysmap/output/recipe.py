@@ -66,7 +66,7 @@ class NsysmapLayerSum(recipe.Recipe):  # type: ignore[misc]
 
 def _layers(report: str, options: Namespace) -> pd.DataFrame | None:
     """The layers of one report, the slowest first; None, with the reason logged, if nsysmap cannot
-    tell.
+    determine them.
     """
     done = subprocess.run(
         [*COMMAND, "sql", report, *options.engine, _SELECT, "--csv"],

@@ -34,7 +34,7 @@ _MAGIC = export_cache.RESULT_MAGIC
 
 @dataclass(frozen=True)
 class Question:
-    """What is asked of nsysmap: the files that it reads, and whatever else the answer depends
+    """One question to nsysmap: the files that it reads, and everything else that its answer depends
     on.
     """
 
@@ -52,8 +52,8 @@ class Place:
     path: Path
 
     def read(self) -> dict[str, bytes]:
-        """What is kept of it, by form; nothing if there is none, where it is not whole, or where
-        another user made it.
+        """The kept answer, by form; nothing if there is none, it is incomplete, or another user
+        made it.
         """
         try:
             held = export_cache.own_bytes(self.path)
@@ -84,8 +84,8 @@ class Place:
 
 
 def place_of(question: Question) -> Place | None:
-    """Where the answer is kept; None if it is not: where an input cannot be read or is neither a
-    plain file nor a folder of them.  A pipe or a device is not even opened: nobody might write to
+    """Where the answer is kept; None if it is not kept: if an input cannot be read or is neither a
+    plain file nor a folder of them. A pipe or a device is not even opened: nobody might write to
     it, or it might have no end.
     """
     beside = [path for path in question.beside.values() if path]
@@ -103,8 +103,8 @@ _LAID_OUT = (".json", ".md")  # made of the report in less time than they are re
 
 
 def files_of(paths: Iterable[Path]) -> dict[str, bytes]:
-    """What was just written there, by suffix, of the files that take more than the report; what is
-    too large to be kept, or no file, is left out.
+    """The files just written there, by suffix, that take more than the report; files that are too
+    large to keep, and non-files, are left out.
     """
     plain = [
         path
@@ -124,7 +124,7 @@ def write_files(answer: Mapping[str, bytes], paths: Iterable[Path]) -> None:
 
 
 def _forms(body: bytes) -> dict[str, bytes]:
-    """The forms behind a head that names them with their sizes; nothing where it is none."""
+    """The forms behind a head that lists them with their sizes; nothing without such a head."""
     head, _, rest = body.partition(b"\n")
     try:
         named = json.loads(head)
@@ -216,8 +216,8 @@ def _nsys(report: Path) -> str:
 
 
 def _stamps(folder: Path, pattern: str) -> list[tuple[str, int, int]]:
-    """Name, size and time of the files of nsysmap itself: while it is being worked on, its version
-    does not tell what it does.
+    """Name, size and time of nsysmap's own files: during development its version does not identify
+    its behaviour.
     """
     status = [
         (str(path.relative_to(folder)), path.stat()) for path in sorted(folder.rglob(pattern))

@@ -1,4 +1,6 @@
-"""What `nsysmap rules` shows, and the pages of docs/rules/: every rule as text and as Markdown."""
+"""Lays out the output of `nsysmap rules`, and the pages of docs/rules/: every rule as text and as
+Markdown.
+"""
 
 from __future__ import annotations
 

@@ -337,8 +337,8 @@ def _annotations(report: Answer, _width: int) -> Made:
 
 
 def _kernels(report: Answer, width: int) -> Made:
-    """By name; Myelin names that say the same operations are one line, as each is only numbered
-    differently.
+    """Kernels by name. Myelin names with the same operations share a line, because only their
+    numbers differ.
     """
     if not report.tables.kernel_totals:
         return _NONE
@@ -441,7 +441,7 @@ def _findings(report: Answer, _width: int) -> Made:
 
 
 def _of_rule(findings: Sequence[Finding], outcome: Outcome, report: Answer) -> Iterator[Block]:
-    """What one rule's findings cost together, the costliest of them, and what to do."""
+    """The common cost of one rule's findings, the costliest of them, and what to do."""
     first, summary = findings[0], report
     places = f", {counted(len(findings) + outcome.more, 'place')}" if len(findings) > 1 else ""
     cost = f", {cost_words(outcome.cost_ns, outcome.group, summary)}" if outcome.cost_ns else ""
@@ -488,4 +488,4 @@ SECTIONS: Mapping[str, Callable[[Answer, int], Made]] = {
     "findings": _findings,
     "notes": _notes,
 }
-"""What makes each section, by its key."""
+"""The function that makes each section, by its key."""

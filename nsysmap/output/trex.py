@@ -230,8 +230,8 @@ def _edge_tensors(engine: Engine) -> list[str]:
 
 
 def _profile(engine: Engine, layers: Table, spent: Sequence[Row], runs: int) -> Rows:
-    """One row per layer in the engine's order, as trex joins by place; a layer that ran no kernel
-    took 0, as trtexec says it.
+    """One row per layer in the engine's order, because trex joins by position; a layer without
+    kernels took 0, as trtexec reports it.
     """
     medians = {
         row.maybe_integer("layer_index"): row.maybe_integer("median_ns")
@@ -314,7 +314,7 @@ def _timing(kernels: Table, inferences: Table, steady: Table) -> Rows:
 
 
 def trex_words(files: TrexFiles, paths: Sequence[Path]) -> list[str]:
-    """What was written, one line per file, and the notes."""
+    """The written files, one per line, and the notes."""
     layers = files.graph["Layers"]
     assert isinstance(layers, list)
     counts = (

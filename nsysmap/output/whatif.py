@@ -1,5 +1,5 @@
-"""What `nsysmap what-if` shows: before, after and saving of each change, and what the figures
-assume.
+"""Lays out the output of `nsysmap what-if`: before, after and saving of each change, and the
+assumptions behind the figures.
 """
 
 from __future__ import annotations

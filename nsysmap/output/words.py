@@ -50,7 +50,7 @@ _GRAPH_MODES = {
 
 
 def captured(report: Answer) -> list[tuple[str, str]]:
-    """What was captured, as name and text."""
+    """What was captured, as names and texts."""
     trace = report.trace
     work = ", ".join(
         [
@@ -232,8 +232,8 @@ def engine_words(report: Answer, engine: int | None) -> str:
 
 
 def cost_words(cost_ns: float, group: str, summary: Answer | None) -> str:
-    """What findings of a rule of this group cost, in the unit of the answer; in all if it has none
-    or they are about the capture; of an engine file alone per inference.
+    """The cost of findings of a rule of this group, in the answer's unit; as a total if there is no
+    unit or the findings are about the capture; per inference for an engine file alone.
     """
     if summary is None:
         return f"{rounded(cost_ns)} per inference"
@@ -269,7 +269,7 @@ def answered_changes(report: Answer) -> list[Row]:
 
 
 def saving_cells(row: Row) -> tuple[str, str, str]:
-    """What a change saves, the range of that, and the time before and after it."""
+    """How much a change saves, its range, and the time before and after it."""
     before, after, saving, low, high = change_figures(row)
     return f"{saving} µs", f"{low} to {high} µs", f"{before} → {after} µs"
 
@@ -361,11 +361,11 @@ def change_words(change: str, summary: Answer) -> str:
 
 
 _AGAINST = frozenset({"cuda-graph-would-not-help"})
-"""Rules that advise against the change whose saving they tell."""
+"""Rules that advise against the change whose saving they state."""
 
 
 def to_do(findings: Sequence[Finding], summary: Answer | None = None) -> str:
-    """What to do about findings of one rule: in a few words, as the answer calls it where it has a
+    """What to do about findings of one rule: in a few words, which are the answer's if it has a
     name for it, and each one's advice.
     """
     first = findings[0]
@@ -397,8 +397,8 @@ def by_rule(findings: Sequence[Finding]) -> list[list[Finding]]:
 
 
 def because(skipped: Skip | Skipped, summary: Answer | None = None) -> str:
-    """Why a rule could not tell, without the name of the empty table or column where it is known
-    why that is empty.
+    """Why a rule could not decide, without the name of the empty table or column if it is known why
+    that is empty.
 
     In a program without TensorRT, rules that need its layers are about TensorRT.
     """

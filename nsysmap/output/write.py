@@ -18,7 +18,7 @@ WRITERS: Mapping[str, tuple[str, str]] = {
     ".md": ("nsysmap.output.markdown", "write_markdown"),
     ".db": ("nsysmap.output.db", "write_db"),
 }
-"""By suffix the module of the writer, imported only where it writes, and its function."""
+"""For each suffix the module of the writer, imported only when it writes, and its function."""
 
 SUFFIXES = tuple(WRITERS)
 

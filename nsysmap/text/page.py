@@ -1,4 +1,4 @@
-"""What is shown, as values: a page of sections, which is made once and laid out by every form."""
+"""The content to be shown, as values: a page of sections, made once and laid out by every form."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Grid:
 
 @dataclass(frozen=True)
 class Paragraph:
-    """Sentences; on a terminal of that style, indented by so much."""
+    """Sentences; the style and the indentation are for terminals."""
 
     text: str
     style: Style = ""
@@ -94,7 +94,7 @@ class Instruction:
 
 @dataclass(frozen=True)
 class Instructions:
-    """What to do, one after the other if they are numbered."""
+    """What to do; numbered if the order matters."""
 
     steps: tuple[Instruction, ...]
     numbered: bool = True
@@ -102,7 +102,7 @@ class Instructions:
 
 @dataclass(frozen=True)
 class Advice:
-    """What to do, in lines as its author wrote them."""
+    """What to do, in the lines that its author wrote."""
 
     text: str
 
@@ -135,7 +135,7 @@ class Page:
 
 
 def paragraphs(texts: Sequence[str]) -> tuple[Paragraph, ...]:
-    """One paragraph a text; none for an empty one."""
+    """One paragraph per text; none for an empty one."""
     return tuple(Paragraph(text) for text in texts if text)
 
 
@@ -145,7 +145,7 @@ def notes_section(texts: Sequence[str]) -> tuple[Section, ...]:
 
 
 def cut_rows(block: Grid | Bullets, most: int) -> Grid | Bullets:
-    """The table or list with at most so many rows or items; it counts those that are left out."""
+    """The table or list limited to that many rows or items, with the number of those left out."""
     if isinstance(block, Grid):
         left_out = max(len(block.rows) - most, 0)
         return replace(
@@ -175,7 +175,7 @@ def tabled(
     more: int = 0,
     places: tuple[tuple[str, str], ...] = (),
 ) -> Section:
-    """A section with one table, of which ``more`` rows are not shown."""
+    """A section with one table, which leaves out ``more`` rows."""
     return Section(key, heading, (Grid(header, tuple(rows), align, more, places),))
 
 

@@ -1,4 +1,4 @@
-"""What a command is doing, told while it works: a text, and how much of it is done.
+"""The progress of a command: a text for the current step, and the part that is done.
 
 Whoever asked for progress is called with text, as the Python API promises; this text carries the
 share beside its words, so that nobody reads a number out of them again.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 
 class PartDone(str):
-    """A step of which a part is done: the text that says so, the step's name, and the share."""
+    """A partly finished step: its text, its name, and the finished share."""
 
     __slots__ = ("share", "step")
 

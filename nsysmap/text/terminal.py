@@ -101,7 +101,7 @@ def plain(text: str) -> str:
 
 
 def quiet(text: str) -> str:
-    """HTML of which GitHub and GitLab make no link and no call: of a person, an issue, an
+    """HTML in which GitHub and GitLab find no link and no mention of a person, an issue or an
     address.
     """
     return _CALLS.sub(r"\1<!-- -->", _WEB.sub(r"\1&#46;", text.replace("://", ":&#47;&#47;")))
@@ -144,7 +144,7 @@ def shortened(text: str, width: int) -> str:
 
 
 def without_middle(text: str, fits: Callable[[str], bool]) -> str:
-    """The text with the least of its middle cut out that lets it fit, as far as ``fits`` tells."""
+    """The text with as little of its middle cut out as needed to fit, according to ``fits``."""
     left, right = "", ""
     for head, tail in zip(text, reversed(text), strict=True):
         if not fits(f"{left}{head}…{right}"):
@@ -157,9 +157,7 @@ def without_middle(text: str, fits: Callable[[str], bool]) -> str:
 
 
 def between_words(text: str, width: int) -> str:
-    """The same, cut where a word of the text ends and another begins, where that leaves out little
-    more.
-    """
+    """The shortened text, cut between words where that leaves out little more."""
     cut = shortened(text, width)
     if cut == text or "…" in text:
         return cut
@@ -179,8 +177,8 @@ def between_words(text: str, width: int) -> str:
 
 
 def list_of(text: str, width: int) -> str:
-    """A list with commas in at most about so many columns: without its last items, and how many
-    these are; items are left whole.
+    """A list with commas in about that many columns at most: without its last items, whose number
+    follows; items stay whole.
     """
     if _fits(text, width):
         return text
@@ -233,7 +231,7 @@ def told_apart(names: Sequence[str], width: int) -> list[str]:
 
 def in_one(names: Sequence[str]) -> str:
     """The first name, with the numbers of the others in braces if they differ only in one:
-    layer.{2,5}/attention; else how many there are.
+    layer.{2,5}/attention; otherwise with the number of others.
     """
     parts = [_NUMBER.split(name) for name in dict.fromkeys(names)]
     slots = {

@@ -98,7 +98,7 @@ def a_or_an(noun: str) -> str:
 
 
 def unit_words(inferences: int, one: str = "inference") -> str:
-    """The unit of a time: an inference (or a repetition), or a pass of so many."""
+    """The unit of a time: an inference (or a repetition), or a pass of several."""
     return one if inferences == 1 else f"pass of {inferences} {one}s"
 
 
@@ -157,7 +157,7 @@ class Range:
 
     @property
     def up_to(self) -> str:
-        """The same where it is at most its upper end: "up to 6,300 (likely 5,700)"."""
+        """A figure that may be at most its upper end: "up to 6,300 (likely 5,700)"."""
         return f"up to {self.high} {self.unit}".rstrip() + f" (likely {self.likely})"
 
     def __str__(self) -> str:
@@ -173,7 +173,7 @@ def rounded(time_ns: float | None, beside_ns: float | None = None) -> str:
 
 
 def in_unit(time_ns: float, beside_ns: float | None = None) -> InUnit:
-    """The same as a number and its unit."""
+    """The time as a number with its unit."""
     size, unit = _unit_of(time_ns if beside_ns is None else beside_ns)
     if abs(time_ns) < size:
         size, unit = _unit_of(time_ns)

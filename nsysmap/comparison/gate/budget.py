@@ -25,7 +25,7 @@ _EXPECTED = (
 
 @dataclass(frozen=True)
 class Limit:
-    """One limit. A share is one of the time per inference (in [coverage] of the kernel time); an
+    """One limit. A share refers to the time per inference (in [coverage] to the kernel time); an
     increase is over the baseline.
     """
 

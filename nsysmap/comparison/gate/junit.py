@@ -12,7 +12,7 @@ from nsysmap.text.terminal import escaped
 
 
 def junit_xml(verdict: Verdict) -> str:
-    """One testsuite; an exceeded limit is a failure, one that cannot be determined an error."""
+    """One test suite: an exceeded limit is a failure, an undetermined one an error."""
     broken = sum(check.status == BROKEN for check in verdict.checks)
     unknown = sum(check.status == UNKNOWN for check in verdict.checks)
     counts = f'tests="{len(verdict.checks)}" failures="{broken}" errors="{unknown}"'

@@ -33,7 +33,7 @@ def verdict_text(verdict: Verdict) -> str:
 
 
 def broken_lines(verdict: Verdict) -> list[str]:
-    """One line per limit that was exceeded, with by how much, or that could not be determined."""
+    """One line per limit that was exceeded, with the excess, or that could not be determined."""
     return [
         escaped(
             f"{check.name}: {check.limit}, is {check.value}: {check.told}"

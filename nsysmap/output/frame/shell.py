@@ -17,7 +17,7 @@ HERE = Path(__file__).parent
 _PICTURE = HERE.parent / "picture"
 STYLES = (_PICTURE / "theme.css", HERE / "frame.css")
 SCRIPTS = (_PICTURE / "elements.js", *(HERE / name for name in ("words.js", "frame.js")))
-"""What every page in the frame has, in order; a page's own files follow."""
+"""The scripts of every page in the frame, in order; a page's own files follow."""
 TABLES_SCRIPT = HERE / "tables_page.js"
 """The last script of a page that has tables and pictures only."""
 

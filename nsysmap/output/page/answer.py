@@ -63,8 +63,8 @@ class Bar:
 
 @dataclass(frozen=True)
 class Answered:
-    """One answer in a sentence, and where on the page it stands: in a tab, or on top under a word
-    of its own.
+    """One answer in a sentence, and its place on the page: in a tab, or on top under a word of its
+    own.
     """
 
     place: str
@@ -217,7 +217,7 @@ _PLACE = {"graph": "whatif", "not-fused": "findings", "unknown": "sure", "counte
 PLACES = (
     *_ON_TOP, "layers", "idle", "inferences", "kernels", "findings", "whatif", "sure",
 )  # fmt: skip
-"""Where answers stand: on top, or in the tab of that name."""
+"""The places of answers: on top, or in the tab with that name."""
 
 
 def _rows(summary: Answer, proofs: Mapping[int, str], *, layers: str) -> Iterator[Answered]:

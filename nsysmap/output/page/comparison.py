@@ -237,7 +237,7 @@ def _further(
 
 
 def _went_to(contributions: Sequence[Contribution], sides: tuple[str, str]) -> Iterator[str]:
-    """One bar per side, to one scale: GPU work, and idle time by cause; nothing if a time is
+    """One bar per side on one scale: GPU work, and idle time by cause; nothing if a time is
     unknown.
     """
     parts: dict[str, list[int]] = {_WORK: [0, 0]}

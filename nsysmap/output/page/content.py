@@ -57,7 +57,7 @@ METHODS = {
 
 @dataclass(frozen=True)
 class Shown:
-    """What of the trace the page shows, and in what unit."""
+    """The part of the trace that the page shows, and its unit."""
 
     events: Events
     windows: Windows
@@ -171,7 +171,7 @@ def findings(tables: Tables) -> list[Row]:
 
 
 def reduced_words(tables: Tables, windows: Windows) -> str | None:
-    """What the page omits of a long trace; None if it shows all of it."""
+    """What the page omits from a long trace; None if it shows all of it."""
     if windows.all:
         return None
     starts, ends = tables.kernels.ints("start_ns"), tables.kernels.ints("end_ns")
@@ -275,7 +275,7 @@ def _capability(device: Row) -> list[int] | None:
 
 
 def repeat_titles(analysis: Analysis) -> list[str]:
-    """What the layers of each row of `alike` are called."""
+    """The title of the layers in each row of `alike`."""
     return titles_of(alike(analysis.tables.layers))
 
 
@@ -396,8 +396,8 @@ def _kernel_time(tables: Tables, unit: Unit) -> list[dict[str, object]]:
 
 
 def _whatif(tables: Tables) -> dict[str, object]:
-    """For each answered change the layers that it is about (None: all of them) and what it makes of
-    each replayed inference.
+    """For each answered change the layers concerned (None: all of them) and its effect on each
+    replayed inference.
     """
     about = _about_layers(tables)
     changes: dict[str, dict[str, object]] = {}
@@ -465,8 +465,8 @@ def _captured(tables: Tables, events: Events) -> dict[str, tuple[int, int]]:
 
 
 def _matches(row: Row, tables: Tables) -> dict[str, list[str]]:
-    """What a finding that is about no layers is about: idle time by its causes, copies by their
-    kinds; kernels if neither.
+    """The subject of a finding without layers: idle time by its causes, copies by their kinds;
+    otherwise kernels.
     """
     told, kinds = (row.maybe_text("about") or "").split(), list(tables.memcpys.text("kind").values)
     causes, copies, group = (

@@ -1,5 +1,5 @@
-"""What the engine's row on top of the page adds to the evidence that it ran: how many of its layers
-ran no kernel.
+"""Adds to the evidence that an engine ran, in the engine's row on top of the page, how many of its
+layers ran no kernel.
 """
 
 from __future__ import annotations

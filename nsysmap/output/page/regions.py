@@ -1,5 +1,5 @@
-"""The regions' parts as the page's script adds them up: of all steady-state inferences, and of
-which kernels each consists.
+"""The parts of regions as the page's script adds them up, over all steady-state inferences, with
+the kernels of each.
 """
 
 from __future__ import annotations

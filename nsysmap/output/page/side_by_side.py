@@ -31,7 +31,7 @@ _TALL = 38  # units of the picture
 
 @dataclass(frozen=True)
 class Strip:
-    """What happened in a typical inference (or pass) of one side: parts in time, by lane."""
+    """The events of a typical inference (or pass) of one side: parts in time, by lane."""
 
     inference: int
     begin_ns: int
@@ -228,8 +228,8 @@ class _Step:
 
 
 def waterfall_html(found: Comparison) -> Iterator[str]:
-    """From the time before to the time after, a bar for each contribution, the largest first;
-    nothing where a time is unknown.
+    """From the time before to the time after, with a bar for each contribution, the largest first;
+    nothing if a time is unknown.
     """
     before, after = found.before.time_ns, found.after.time_ns
     if before is None or after is None or not found.contributions:

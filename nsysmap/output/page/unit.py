@@ -1,5 +1,5 @@
-"""What the page's times of layers are of: one unit for all of them, and the mean or median that
-each figure is.
+"""The unit of the page's layer times, one for all of them, and whether each figure is a mean or a
+median.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ class Unit:
 
 
 def unit_of(summary: Answer, tables: Tables) -> Unit:
-    """A pass, where engines run in turn; else an inference, with several engines one of the layer's
-    own.
+    """A pass if engines run in turn; otherwise an inference, with several engines that of the
+    layer's own.
     """
     if not summary.steady:
         return Unit("over the whole trace", {}, others=True)

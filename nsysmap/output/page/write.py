@@ -103,7 +103,7 @@ def write_page(
 
 
 def _figures(row: Row) -> tuple[str, ...]:
-    """What a change saves, the range of that, and the time before and after it."""
+    """How much a change saves, its range, and the time before and after it."""
     before, after, *saving = change_figures(row)
     return (*saving, before, after)
 
@@ -144,7 +144,7 @@ def _bridge(summary: Answer, report: Answer) -> str:
 
 
 def _by_reason(report: Answer) -> dict[str, list[str]]:
-    """The rules that could not tell, by why: those of a table by what the table lacks."""
+    """The rules that could not decide, by reason: rules about a table by what the table lacks."""
     found: dict[str, list[str]] = {}
     for one in report.skipped:
         found.setdefault(one.because or one.reason, []).append(one.rule)
@@ -161,7 +161,7 @@ def _unmapped_names(kernels: Table) -> frozenset[str]:
 
 
 def _distance(summary: Answer) -> tuple[str, ...]:
-    """How far the layers are from the hardware, as one sentence; empty where nothing tells it."""
+    """How far the layers are from the hardware's limits, in one sentence; empty if unknown."""
     told = (first.hardware(summary), *first.excess(summary)[:1])
     return ("; ".join(told),) if told[0] else ()
 

@@ -90,4 +90,4 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_header("Cache-Control", "no-store")
 
     def log_message(self, format: str, *args: object) -> None:
-        """Nothing is printed about requests."""
+        """Prints nothing about requests."""

@@ -133,22 +133,22 @@ def track(uuid: int, name: str, parent: int | None = None, *, more: bytes = b"")
 
 
 def ranked(rank: int) -> bytes:
-    """For ``more`` of a track: its rank among its siblings."""
+    """Value for a track's ``more``: its rank among its siblings."""
     return number(12, rank)
 
 
 def process(pid: int) -> bytes:
-    """For ``more`` of a track: it is this process."""
+    """Value for a track's ``more``: it is this process."""
     return message(3, number(1, pid))
 
 
 def thread(pid: int, tid: int, name: str) -> bytes:
-    """For ``more`` of a track: it is this thread."""
+    """Value for a track's ``more``: it is this thread."""
     return message(4, number(1, pid) + number(2, tid) + text(5, name))
 
 
 def counter(unit: str) -> bytes:
-    """For ``more`` of a track: it is a counter."""
+    """Value for a track's ``more``: it is a counter."""
     return message(8, text(6, unit))
 
 

@@ -392,9 +392,7 @@ def _times(events: Events, rows_of: Mapping[str, IntArray]) -> tuple[IntArray, I
 
 
 def _rows_at(rows_of: Mapping[str, IntArray], at: IntArray) -> dict[str, IntArray]:
-    """Those rows that stand at these places, ascending, where all tables' rows stand one after the
-    other.
-    """
+    """The rows at these ascending positions in the concatenation of all tables."""
     found, first = {}, 0
     for name, rows in rows_of.items():
         mine = slice(*np.searchsorted(at, (first, first + len(rows))))
@@ -404,14 +402,14 @@ def _rows_at(rows_of: Mapping[str, IntArray], at: IntArray) -> dict[str, IntArra
 
 
 def _layers_of(events: Events, name: str, rows: IntArray) -> IntArray:
-    """The layers of rows of GPU work, of which kernels alone have one."""
+    """The layers of rows of GPU work; only kernels have one."""
     if name != "kernels":
         return np.full(len(rows), -1, np.int64)
     return events.tables["kernels_classes"]["layer_id"][events.tables[name]["class"][rows]]
 
 
 def _inferences_of(events: Events, name: str, rows: IntArray) -> IntArray:
-    """The inferences of rows of GPU work, of which kernels alone have one."""
+    """The inferences of rows of GPU work; only kernels have one."""
     if name != "kernels":
         return np.full(len(rows), -1, np.int64)
     return events.tables[name]["inference"][rows]
@@ -423,7 +421,7 @@ def _work_of(
     said: Mapping[str, IntArray],
     of_layer: Mapping[int, int],
 ) -> _Slices:
-    """The same of a part of a stream, at whose ends no layer goes on."""
+    """The slices for a part of a stream that no layer extends beyond."""
     parts = []
     for name in _GPU_WORK:
         table, rows = events.tables[name], rows_of[name]
@@ -567,7 +565,7 @@ def _edges(starts: Iterable[IntArray]) -> list[int]:
 
 
 def _between(start: IntArray, begin: int | None, stop: int | None) -> BoolArray:
-    """Which of these times are in a piece of time, which begins or ends nowhere for None."""
+    """Which of these times lie in a span; None for an open end."""
     inside = np.ones(len(start), np.bool_)
     if begin is not None:
         inside &= start >= begin

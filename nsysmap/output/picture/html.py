@@ -21,7 +21,7 @@ from nsysmap.timing.precision import region_of
 
 _NAMES_SHOWN = 12  # of the layers in a box
 CODE = tuple(HERE / name for name in ("theme.css", "graph.css", "elements.js", "graph.js"))
-"""What draws `graph_data` on any page."""
+"""The script that draws `graph_data` on any page."""
 
 
 def html(picture: Picture, *, links: Sequence[tuple[str, str]] = ()) -> str:

@@ -70,7 +70,7 @@ class Layout:
 
 
 def layout(boxes: int, links: Sequence[Link]) -> Layout:
-    """The layout of so many boxes; box numbers grow in the order of execution, links against it are
+    """The layout of that many boxes. Box numbers grow in execution order; links against it are
     drawn upwards.
 
     Raises NsysmapError if it would be more work than any real network needs: MOST_BOXES,

@@ -1,4 +1,4 @@
-"""What a picture of an engine shows: boxes, the tensors between them, colours by time, kind or
+"""The content of an engine's picture: boxes, the tensors between them, colours by time, kind or
 precision, and the legend.
 """
 
@@ -44,7 +44,7 @@ MANY = 150
 @dataclass(frozen=True)
 class RanKernels:
     """Kernels of one name that ran for a layer; executions and time are per steady-state inference,
-    or in total if there is none.
+    or totals if there is none.
     """
 
     name: str
@@ -304,7 +304,9 @@ def _groups(engine: Engine, collapse: str) -> tuple[str, tuple[Group, ...]]:
 
 @dataclass(frozen=True)
 class _LaidOut:
-    """What is drawn where: the layers of each box, with the name of a group, and the edges."""
+    """Where everything is drawn: the layers of each box, with the name of a group, and
+    the edges.
+    """
 
     members: Sequence[tuple[str | None, tuple[int, ...]]]
     edges: tuple[Edge, ...]
@@ -452,8 +454,8 @@ class _Told:
 
 @dataclass(frozen=True)
 class _Shades:
-    """What the boxes of a view are coloured by: the largest time of a box, the total time, and the
-    facts about each layer.
+    """The values that colour the boxes of a view: the largest time of a box, the total time, and
+    the facts about each layer.
     """
 
     times: Times | None

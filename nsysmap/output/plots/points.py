@@ -126,7 +126,7 @@ def _of_kernels(analysis: Analysis, group: Row) -> str:
 
 
 def _where(analysis: Analysis, group: Row) -> str:
-    """The GPU of a group, or the number of its thread, where another differs in nothing else; and
+    """The GPU of a group, or its thread's number if nothing else distinguishes it from another, and
     its phase.
     """
     phase = next(
@@ -153,7 +153,7 @@ def _where(analysis: Analysis, group: Row) -> str:
 
 
 def _unknown(roofline: Table) -> str:
-    """Why nothing is known of most layers; empty where there are none."""
+    """Why most layers are unknown; empty if there are none."""
     reasons = Counter(row.maybe_text("reason") for row in roofline) if len(roofline) else Counter()
     most = next((reason for reason, _ in reasons.most_common() if reason), None)
     return f": {most}" if most else ""
@@ -292,8 +292,8 @@ def _peaks(analysis: Analysis, rows: Sequence[Row]) -> dict[float, str]:
 
 
 def _left_out(analysis: Analysis, totals: IntArray, whole_ns: int, shown: Set[int]) -> list[str]:
-    """For the layers that are not shown, by the reason, their share of all kernel time and how many
-    they are; the kernels of no layer.
+    """For the layers that are not shown, by reason: their share of all kernel time and their
+    number, and the kernels of no layer.
     """
     found: dict[str, list[int]] = {}
     for row, one in zip(analysis.tables.roofline, analysis.tables.layers, strict=True):

@@ -158,9 +158,7 @@ def draw_idle(axes: Axes, analysis: Analysis) -> str:
 
 
 def of_engine(analysis: Analysis, engine: int | None) -> str:
-    """Words that tell a layer's engine, where several ran: their layers often have the same
-    names.
-    """
+    """Words that name a layer's engine if several ran: their layers often have the same names."""
     if engine is None or len(analysis.engines) < 2:
         return ""
     return f" ({told_apart([escaped(one.source) for one in analysis.engines], _ENGINE)[engine]})"

@@ -30,7 +30,7 @@ _DRAW: Mapping[str, tuple[Callable[[Axes, Analysis], str], tuple[float, float]]]
     "what-if": (draw_changes, (10, 4)),
 }
 KINDS = tuple(_DRAW)
-"""What can be drawn."""
+"""The kinds of plots."""
 
 
 def write_plot(analysis: Analysis, kind: str, path: Path) -> None:

@@ -12,7 +12,7 @@ from nsysmap.text.terminal import columns
 MOST_LINES, MOST_WORDS = 20, 180
 """Of the screen, at 80 columns and wider."""
 USUAL_LINES = 15
-"""Where it has more, what says little is left out."""
+"""A longer screen leaves out the least important parts."""
 _NARROW = 80  # columns for which sentences are chosen, so that every width says the same
 
 
