@@ -419,6 +419,7 @@ class Pipeline:
             "repeated_layers": self._repeated_layers,
             "other_kernels": self._other_kernels,
             "gaps": lambda: self.gaps,
+            "host_samples": self._host_samples,
             "device_times": lambda: self.device_times,
             "idle_totals": self._idle_totals,
             "hidden_replays": lambda: _hidden(mapped, self.capture),
@@ -670,6 +671,12 @@ class Pipeline:
         from nsysmap.timing.device_times import idle_totals
 
         return idle_totals(self.gaps, self.device_times, excluded_spans(self.mapped.inferences))
+
+    def _host_samples(self) -> Table:
+        from nsysmap.timing.idle.host_samples import host_samples
+
+        samples = self.mapped.trace.cpu_samples
+        return host_samples(samples, self.gaps, self.measured.steady_state)
 
     def _trtexec_times(self) -> Table:
         from nsysmap.timing.unprofiled import trtexec_table

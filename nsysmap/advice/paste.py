@@ -130,6 +130,7 @@ _UNCHAINED = _say(
     brief="move slices, casts and reshapes out from between",
 )
 _NO_STREAMS = _say("merge the branches: TensorRT has no such streams before 8.6")
+_ASYNC = "auto next = std::async(std::launch::async, preprocess, i + 1);"
 _LLM_ASYNC = _line("outputs = [llm.generate_async(prompt) for prompt in prompts]")
 _LLM_REQUESTS = _say("send more requests at once: the executor runs them together")
 _ONE_STREAM = _say("enqueue everything on one stream")
@@ -444,8 +445,9 @@ _WAYS_OF_CHANGES: Mapping[str, Mapping[str, tuple[Way, ...]]] = {
                 brief="following = executor.submit(preprocess, i + 1)  # before the inference",
             ),
         ),
+        **dict.fromkeys((API_CPP, CUDA), (_line(_ASYNC),)),
         OTHER: (_say("prepare the next step on another thread while the GPU runs this one"),),
-        ANY: (_line("auto next = std::async(std::launch::async, preprocess, i + 1);"),),
+        ANY: (_say("prepare the next one on another thread while the GPU runs this one"),),
     },
     "one-stream": {
         TENSORRT: (_line("trtexec --onnx=MODEL.onnx --maxAuxStreams=0", 8, 6), _ONE_STREAM),
@@ -519,38 +521,64 @@ those.
 PYTHON_BETWEEN = AdvisedChange("make one CUDA graph of all that Python launches", _ALL_OF_PYTHON)
 """Instead of `one-graph` where what is launched between the engines is PyTorch's."""
 
-PYTHON_ALONE = AdvisedChange(
-    CHANGES["no-host-gap"].title,
-    {
-        PYTORCH: (
-            _line(
-                "nsys profile --python-sampling=true -t cuda,nvtx,osrt -o report python PROGRAM.py "
-                " # which Python code it is"
-            ),
-        )
-    },
-    around=True,
-)
-"""Instead of `no-host-gap` where the host's own work is Python's, and no batch is uploaded that
-could be prepared earlier.
-"""
+_SAMPLED = "nsys profile --{} -t {} -o report {}  # which {}code of the host it is"
 
-_SAMPLED = "nsys profile --{} -t cuda,nvtx,osrt -o report {}  # which code of the host it is"
-NOTHING_TO_PREPARE = AdvisedChange(
-    "shorten the host's own work in the loop",
-    {
-        **dict.fromkeys(
-            (API_PYTHON, PYTORCH, ONNX_RUNTIME),
-            (_line(_SAMPLED.format("python-sampling=true", "python PROGRAM.py")),),
-        ),
+
+def _traced(osrt: bool) -> str:
+    """What to trace besides: calls of the operating system where the report has none yet."""
+    return "cuda,nvtx" if osrt else "cuda,nvtx,osrt"
+
+
+def python_alone(*, osrt: bool = False) -> AdvisedChange:
+    """Instead of `no-host-gap` where the host's own work is Python's, and no batch is uploaded that
+    could be prepared earlier; ``osrt``: calls of the operating system were traced.
+    """
+    options = ("python-sampling=true", _traced(osrt), "python PROGRAM.py", "Python ")
+    ways = {PYTORCH: (_line(_SAMPLED.format(*options)),)}
+    return AdvisedChange(CHANGES["no-host-gap"].title, ways, around=True)
+
+
+_SHORTEN = "shorten the host's own work in the loop"
+# nsys takes a sample each 10^6 ns of a thread's time by itself, and 125,000 is the least it accepts
+_OFTEN = "sampling-period=125000"
+
+
+def nothing_to_prepare(*, osrt: bool = False, sampled: bool = False) -> AdvisedChange:
+    """Instead of `no-host-gap` where nothing is copied to or from the GPU while inferences run: no
+    data is prepared or taken that another thread could have, the work is the loop's own;
+    ``sampled``: there are CPU samples, but too few to tell.
+    """
+    python = _SAMPLED.format("python-sampling=true", _traced(osrt), "python PROGRAM.py", "")
+    option = _OFTEN if sampled else "sample=process-tree"
+    ways = {
+        **dict.fromkeys((API_PYTHON, PYTORCH, ONNX_RUNTIME), (_line(python),)),
         TENSORRT_LLM: (_LLM_ASYNC,),
         LLM_CPP: (_LLM_REQUESTS,),
-        ANY: (_line(_SAMPLED.format("sample=process-tree", "./PROGRAM")),),
+        ANY: (_line(_SAMPLED.format(option, _traced(osrt), "./PROGRAM", "")),),
+    }
+    return AdvisedChange(_SHORTEN, ways, around=True)
+
+
+def as_sampled(code: str) -> AdvisedChange:
+    """The same where CPU samples show in which code the host was."""
+    return AdvisedChange(_SHORTEN, {ANY: (_say(f"the host is in {code}"),)}, around=True)
+
+
+WAIT_FOR_RANKS = AdvisedChange(
+    "wait less for other MPI ranks",
+    {
+        ANY: (
+            _say(
+                "give all ranks equal work, or compute while messages are under way: start them"
+                " with MPI_Isend or MPI_Ibarrier, and call MPI_Wait later",
+                brief="give all ranks equal work, or compute between MPI_Isend and MPI_Wait",
+            ),
+        ),
     },
     around=True,
 )
-"""Instead of `no-host-gap` where nothing is copied to or from the GPU while inferences run: no data
-is prepared or taken that another thread could have, the work is the loop's own.
+"""Instead of `no-host-gap` where CPU samples show that the host waits in MPI: no other thread could
+do that.
 """
 
 ALLOCATE_ONCE = AdvisedChange(

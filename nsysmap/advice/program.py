@@ -5,7 +5,7 @@ paste depend on it.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -28,8 +28,9 @@ TORCH_ENGINES = "pytorch-with-engines"
 TensorRT's API.
 """
 PYTORCH, CUDA, OTHER = "pytorch", "cuda", "cuda-by-compiler"
-"""Programs without engines; the last has kernels that a compiler of another language than CUDA C++
-made: Python's, Julia's, OpenACC's.
+"""Programs without engines; the last is not known to be CUDA C++: its kernels were made by a
+compiler of another language (Python's, Julia's, OpenACC's), Python launches them, or their names
+tell of none.
 """
 KINDS = (TENSORRT, TENSORRT_LLM, ONNX_RUNTIME, TORCH_TENSORRT, TORCH_ENGINES, PYTORCH, CUDA, OTHER)
 
@@ -59,7 +60,7 @@ _HASHED, _GENERATED, _STUB = (
 )
 _COMPILED = frozenset({"offload", "xla", "triton"})
 """Families of kernels that nobody launches with <<<…>>>."""
-_COMPILED_BEGINS = ("julia_", "cupy_", "cupyx_")
+_COMPILED_BEGINS = ("julia_", "cupy_", "cupyx_", "nvkernel_")  # the last of nvfortran and nvc++
 # CUDA.jl and KernelAbstractions; Numba; OpenMP of Clang and GCC
 _COMPILED_WORDS = (
     "CuKernelContext", "CuDeviceArray", "CompilerMetadata",
@@ -176,6 +177,8 @@ def program_of(tables: Mapping[str, Table]) -> Program:
     found, host = _alone(tables), next(iter(tables["capture"].text("host").list()), None)
     if host is None and found.pytorch:
         host = PYTHON
+    if host == PYTHON and found.kind == CUDA:  # kernels of its own in CUDA C++, launched by Python
+        found = replace(found, kind=OTHER)
     rtx = found.engine and not found.assumed and _for_rtx(tables, host)
     if rtx:
         found = replace(found, tensorrt=None, since=None, before=None)
@@ -235,7 +238,7 @@ def _alone(tables: Mapping[str, Table]) -> Program:
         version is not None or versions or ranges or of_files or _tensorrt_kernels(tables, kernels)
     )
     if kernels and not signs:
-        return Program(PYTORCH if pytorch else OTHER if _compiled(tables, kernels) else CUDA)
+        return Program(PYTORCH if pytorch else CUDA if _cpp(tables, kernels) else OTHER)
     files = _texts(tables, "engines", "source")
     if any(_LLM_KERNEL in name for name in kernels) or any(
         _LLM_LAYER.search(layer) for layer in layers
@@ -305,6 +308,13 @@ def _collectives(tables: Mapping[str, Table]) -> bool:
         else kernels
     )
     return any(map(is_collective, _texts({"kernels": inside}, "kernels", "name")))
+
+
+def _cpp(tables: Mapping[str, Table], kernels: Sequence[str]) -> bool:
+    """Whether kernels ran whose names have parameters, as C++ mangles them, and none that a
+    compiler of another language made: names alone are those of C, Fortran, OpenCL and others too.
+    """
+    return any("(" in name for name in kernels) and not _compiled(tables, kernels)
 
 
 def _compiled(tables: Mapping[str, Table], kernels: Iterable[str]) -> bool:

@@ -13,28 +13,33 @@ from nsysmap.advice.paste import (
     ALLOCATE_ONCE,
     CHANGES,
     EACH_ENGINE,
-    NOTHING_TO_PREPARE,
-    PYTHON_ALONE,
     PYTHON_BETWEEN,
     RULES,
     TWO_GRAPHS,
+    WAIT_FOR_RANKS,
     WITH_DATA_LOADER,
+    as_sampled,
+    nothing_to_prepare,
+    python_alone,
 )
 from nsysmap.advice.program import Program
 from nsysmap.advice.ways import AdvisedChange, ByEvidence, How, how
 from nsysmap.answer.model import (
     IN_A_REGION,
+    MOST,
     Action,
     Figure,
     GraphOfAll,
     HostEvidence,
     IdleCause,
+    SampledCode,
     in_pieces,
 )
 from nsysmap.core.changes import CHANGES as DECLARED
 from nsysmap.core.records import dataclass
 from nsysmap.core.table import BoolArray, IntArray, Row, Table
 from nsysmap.text.units import worded
+from nsysmap.trace.cpu_samples import LIBRARY
 from nsysmap.trace.cuda_api import kind as kind_of_call
 from nsysmap.trace.inferences.steady import only_repeats
 
@@ -87,9 +92,17 @@ PAUSES = 1.25
 _WORTH_MORE = 0.03
 _HOST = "no-host-gap"
 _ALLOCATING = ("alloc", "free")  # kinds of calls
+# of the window, idle while the host is busy elsewhere: of less no CPU samples are read
+_MUCH_IDLE = 0.05
+# of which the standard error of a share is at most 10 points
+_LEAST_SAMPLES = 25
+# of the idle time that samples stand for: they are taken of threads that run, and what one that
+# mostly sleeps waits for is in none of them
+_LEAST_SAMPLED = 0.25
 # in an inference, in which the GPU waits for the host's own work: it lies between launches, not
 # between inferences
 _MANY_GAPS = 3
+_NAMED_CODE = 2  # pieces of code that the host was in, at most
 
 
 @dataclass(frozen=True)
@@ -111,6 +124,8 @@ class RunFacts:
     kinds: int = 1
     # of the whole steady-state part: in calls that allocate and free device memory
     allocating_ns: int = 0
+    has_osrt: bool = False  # calls of the operating system were traced
+    has_samples: bool = False  # CPU samples were taken
 
 
 def run_facts(tables: Mapping[str, Table], program: Program) -> RunFacts:
@@ -132,7 +147,7 @@ def run_facts(tables: Mapping[str, Table], program: Program) -> RunFacts:
     return RunFacts(
         program,
         gaps_each,
-        _host_evidence(gaps.take(rows)),
+        _sampled(_host_evidence(gaps.take(rows)), tables, gaps.take(rows)),
         uploads,
         downloads,
         repeats,
@@ -140,6 +155,8 @@ def run_facts(tables: Mapping[str, Table], program: Program) -> RunFacts:
         loader,
         _kinds(tables["inference_groups"]),
         allocating_ns=_allocating_ns(tables),
+        has_osrt=tables["capture"].only().flag("has_osrt"),
+        has_samples=tables["capture"].only().flag("has_cpu_samples"),
     )
 
 
@@ -201,6 +218,53 @@ def _host_evidence(gaps: Table) -> HostEvidence | None:
     return HostEvidence(kind, name, told.values[most])
 
 
+def _sampled(
+    evidence: HostEvidence | None, tables: Mapping[str, Table], gaps: Table
+) -> HostEvidence | None:
+    """The same with what CPU samples show, where these gaps are much of the time and so many
+    samples are in them that they tell.
+    """
+    window_ns = sum(one.integer("window_ns") for one in tables["device_times"])
+    idle_ns = int(gaps.ints("dur_ns").sum())
+    if not tables["capture"].only().flag("has_cpu_samples") or idle_ns < _MUCH_IDLE * window_ns:
+        return evidence
+    found = sampled_code(tables["host_samples"], idle_ns)
+    if not found:
+        return evidence
+    if evidence is None:
+        return HostEvidence("none", "", "several calls and ranges", found)
+    return replace(evidence, sampled=found)
+
+
+def sampled_code(samples: Table, idle_ns: int) -> tuple[SampledCode, ...]:
+    """What a host thread was in during idle time, by whose code it is, the most first; nothing
+    where few samples are in that time.
+    """
+    taken = int(samples.ints("samples").sum())
+    if taken < _LEAST_SAMPLES or samples.ints("time_ns").sum() < _LEAST_SAMPLED * idle_ns:
+        return ()
+    within: dict[_Owner, Counter[str | None]] = {}
+    for row in samples:
+        owner, library = row.text("owner"), row.maybe_text("library")
+        whose = _Owner(owner, library if owner == LIBRARY else None)
+        within.setdefault(whose, Counter())[row.maybe_text("function")] += row.integer("samples")
+    found = []
+    for whose, functions in within.items():
+        ((function, most),) = functions.most_common(1)
+        of_one = function if most >= MOST * functions.total() else None
+        share = functions.total() / taken
+        found.append(SampledCode(whose.owner, whose.library, share, of_one))
+    return tuple(sorted(found, key=lambda one: -one.share))
+
+
+@dataclass(frozen=True)
+class _Owner:
+    """Whose code samples are in; of a library its name."""
+
+    owner: str
+    library: str | None
+
+
 @dataclass(frozen=True)
 class UnitTime:
     """The time of one unit, ns. With pauses: the whole window divided by its units, as idle time is
@@ -241,6 +305,14 @@ def actions(
     if _allocates(runs) and units:
         most = round(runs.allocating_ns / units)
         changes = [_saving_at_most(most, one) if one.name == _HOST else one for one in changes]
+    if _waits_for_ranks(runs):  # steps of ranks that wait for each other go one after the other
+        changes = [one for one in changes if one.name != "two-in-flight"]
+    if _waits_for_ranks(runs) and (mostly := runs.host_evidence) is not None:
+        share = mostly.sampled[0].share
+        changes = [
+            _saving_at_most(round(share * one.saving.ns), one) if one.name == _HOST else one
+            for one in changes
+        ]
     replayed = any(row.text("answer") == "answered" for row in tables["whatif"])
     rules = [
         found
@@ -266,8 +338,8 @@ def actions(
 
 
 def _saving_at_most(most_ns: int, action: Action) -> Action:
-    """The saving limited to that amount: calls that are no longer made save their own time, not all
-    the time in which the host was busy elsewhere.
+    """The saving limited to that amount: calls that are no longer made, or that do not wait, save
+    their own time, not all the time in which the host was busy elsewhere.
     """
     saving, after = action.saving, action.after
     if saving.ns <= most_ns or after is None:
@@ -392,7 +464,8 @@ def _made_of_results(runs: RunFacts) -> bool:
     """Whether the host's work may be made of results that were copied to it: of inferences that
     is what comes after them, of repetitions of any program it may be what the next one needs.
     """
-    return runs.repeats and runs.downloads and not _allocates(runs)
+    known = _allocates(runs) or _waits_for_ranks(runs)
+    return runs.repeats and runs.downloads and not known
 
 
 def _on_condition(change: str, runs: RunFacts) -> str:
@@ -414,12 +487,14 @@ def _what(change: str, runs: RunFacts) -> AdvisedChange:
         return PYTHON_BETWEEN
     if change == _HOST and _allocates(runs):
         return ALLOCATE_ONCE
+    if change == _HOST and _waits_for_ranks(runs):
+        return WAIT_FOR_RANKS
     if runs.program.pytorch and change == "no-host-gap":
         if runs.uploads and runs.host_gaps < _MANY_GAPS:
             return WITH_DATA_LOADER if runs.data_loader else CHANGES[change]
-        return PYTHON_ALONE
+        return python_alone(osrt=runs.has_osrt)
     if change == "no-host-gap" and not (runs.uploads or runs.downloads):
-        return NOTHING_TO_PREPARE
+        return _shorten(runs)
     if runs.program.pytorch and runs.program.engine and change == "cuda-graph":
         return _WHOLE_REPETITION if runs.repeats else EACH_ENGINE
     if change == "cuda-graph" and runs.kinds > 1:
@@ -427,6 +502,21 @@ def _what(change: str, runs: RunFacts) -> AdvisedChange:
     if runs.graphs and change == "two-in-flight":
         return TWO_GRAPHS
     return CHANGES[change]
+
+
+def _waits_for_ranks(runs: RunFacts) -> bool:
+    """Whether the host waits for other processes, in MPI."""
+    return runs.host_evidence is not None and runs.host_evidence.waits_for_ranks
+
+
+def _shorten(runs: RunFacts) -> AdvisedChange:
+    """How to find what the host's own work is: by the samples that there are, else by a capture
+    with more of them.
+    """
+    found = runs.host_evidence.sampled if runs.host_evidence is not None else ()
+    if found:
+        return as_sampled(", ".join(one.words for one in found[:_NAMED_CODE]))
+    return nothing_to_prepare(osrt=runs.has_osrt, sampled=runs.has_samples)
 
 
 def _unreplayed(rule: str, runs: RunFacts) -> AdvisedChange:

@@ -462,12 +462,22 @@ def idle(answer: Answer, gpu: GpuTime) -> tuple[str, ...]:
     shares = [percent(one.share_of_window, 1, 0) for one in large]
     forms = []
     for short in (False, True):
-        named = [idle_words(one.cause, inferred=one.inferred, short=short) for one in large]
+        named = [_idle_words(answer, one, short=short) for one in large]
         told = [
             f"{share} {name}{gain}" for name, share, gain in zip(named, shares, gains, strict=True)
         ]
         forms.append(f"idle {', '.join(told)}")
     return (*forms, f"idle {told[0]}")
+
+
+def _idle_words(answer: Answer, one: IdleCause, *, short: bool) -> str:
+    """What a cause of idle time is called."""
+    if one.cause == "host" and any(
+        action.host_evidence is not None and action.host_evidence.waits_for_ranks
+        for action in answer.actions
+    ):
+        return "host in MPI, where it waits for other ranks" if not short else "host in MPI"
+    return idle_words(one.cause, inferred=one.inferred, short=short)
 
 
 def _large_idle(gpu: GpuTime) -> Sequence[IdleCause]:
@@ -489,11 +499,11 @@ def _to_gain(one: IdleCause, without: GpuTime | None, limit: str, *, first: bool
     return f" ({'gain ' if first else ''}{limit}{about(left_ns)})" if left_ns else ""
 
 
-def copying(answer: Answer, gpu: GpuTime) -> tuple[str, ...]:
-    """How much of the busy time is copies alone, where it is much and no time of inferences says
-    what they cost: kernels, which the table divides, are only the rest.
+def copying(gpu: GpuTime) -> tuple[str, ...]:
+    """How much of the busy time is copies alone, where it is much: kernels, which the table
+    divides, are only the rest.
     """
-    if answer.traced is not None or gpu.copies_share < _MUCH_COPYING:
+    if gpu.copies_share < _MUCH_COPYING:
         return ()
     return (f"{percent(gpu.copies_share, 1, 0)} of the busy time is copies, while no kernel ran",)
 

@@ -14,7 +14,17 @@ from nsysmap.core.records import dataclass
 from nsysmap.core.schema import ALL_TABLES, Tables
 from nsysmap.core.table import Row, Table
 from nsysmap.rules.finding import Finding, Outcome, by_cost
-from nsysmap.text.units import counted, unit_words
+from nsysmap.text.units import counted, percent, unit_words
+from nsysmap.trace.cpu_samples import (
+    CUDA,
+    JULIA,
+    LIBRARY,
+    MPI,
+    PROFILER,
+    PROGRAM,
+    PYTHON,
+    SYSTEM,
+)
 
 UNKNOWN_GPU = "unknown GPU"
 INFERENCE, REPETITION = "inference", "repetition"
@@ -405,19 +415,64 @@ class FirstUse:
 
 
 @dataclass(frozen=True)
+class SampledCode:
+    """Code that a host thread was in, with its share of the CPU samples (see `host_samples`)."""
+
+    owner: str  # mpi, python, …
+    library: str | None  # of a library, and of one only, the name of its file
+    share: float
+    function: str | None  # in which most of these samples are, where they are in one
+
+    @property
+    def words(self) -> str:
+        """That, after "in"."""
+        name = self.library or _OWNERS[self.owner]
+        within = "" if self.function is None else f", mostly in {self.function}"
+        return f"{name} ({percent(self.share, 1, 0)} of its samples{within})"
+
+
+MOST = 0.5
+"""Share of the samples from which on a thread is said to be in something."""
+
+_OWNERS = {
+    MPI: "MPI",
+    PYTHON: "Python's interpreter",
+    JULIA: "Julia's runtime",
+    CUDA: "CUDA's libraries",
+    PROFILER: "the profiler",
+    LIBRARY: "libraries",
+    PROGRAM: "its own code",
+    SYSTEM: "the operating system",
+}
+
+
+@dataclass(frozen=True)
 class HostEvidence:
     """What a host thread was doing while the GPU waited for it."""
 
     kind: str  # range, call, none, … (see the column evidence_kind of `gaps`)
     name: str
     text: str  # both, as the table `gaps` has them
+    # what CPU samples show besides, the code with most of them first; empty where there are few
+    sampled: tuple[SampledCode, ...] = ()
 
     @property
     def words(self) -> str:
         """That, after "in"."""
         if self.kind == "none":
-            return "no CUDA call, no NVTX range"
+            most = self.mostly
+            return most.words if most is not None else "no CUDA call, no NVTX range"
         return f"NVTX range {self.name}" if self.kind == "range" else self.text
+
+    @property
+    def waits_for_ranks(self) -> bool:
+        """Whether it is mostly in MPI, where other processes are waited for."""
+        return self.mostly is not None and self.mostly.owner == MPI
+
+    @property
+    def mostly(self) -> SampledCode | None:
+        """What most of the samples are in, where that is one thing."""
+        return next((one for one in self.sampled if one.share >= MOST), None)
 
 
 @dataclass(frozen=True)

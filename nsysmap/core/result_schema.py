@@ -475,6 +475,25 @@ GAPS = Spec(
 )
 
 
+HOST_SAMPLES = Spec(
+    "host_samples",
+    "What CPU samples show of host threads while a GPU waited for work of their own (gaps of the"
+    " cause host) in the steady-state parts; no rows if none were taken then.",
+    (
+        text(
+            "owner",
+            "whose code it was: mpi (MPI, whatever it calls), python, julia, cuda (its driver and"
+            " runtime), profiler, library (another one), program, or system (no more is known)",
+        ),
+        text("library", "name of its file", null=True),
+        text("function", "the function, where its name is known; of MPI the call", null=True),
+        integer("samples", "samples in it, of at most a thousand"),
+        real("share", "of these samples"),
+        integer("time_ns", "how long that is, by the usual time between two samples", "ns"),
+    ),
+)
+
+
 NAMES = Spec(
     "names",
     "Every distinct kernel name, decoded.",

@@ -21,7 +21,7 @@ from nsysmap.core.table import Table
 
 RULE_TABLES = (
     result.KERNELS, result.NAMES, engine.LAYERS, engine.TENSORS, engine.EDGES, trace.INFERENCES,
-    result.GAPS, trace.API_CALLS,
+    result.GAPS, result.HOST_SAMPLES, trace.API_CALLS,
     trace.NVTX_RANGES, trace.MEMCPYS, trace.MEMSETS, trace.SYNCS, trace.CUDA_GRAPH_NODES,
     trace.CUDA_GRAPH_TRACES, trace.OVERHEADS,
     trace.OSRT_CALLS, trace.DEVICES, trace.CAPTURE, result.WHATIF, trace.STEADY_STATE, engine.WORK,
@@ -114,6 +114,7 @@ class Tables(Mapping[str, Table]):
     repeated_layers: Table
     other_kernels: Table
     gaps: Table
+    host_samples: Table
     engine_inferences: Table
     inference_loops: Table
     inference_groups: Table

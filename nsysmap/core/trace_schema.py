@@ -246,6 +246,7 @@ CAPTURE = Spec(
             "each kernel was launched once with its sizes (grid, block, bytes copied before), by"
             " programs that began in the trace and waited in it for their last kernel",
         ),
+        flag("has_cpu_samples", "CPU samples were taken, with the functions on the stack"),
         integer("processes", "processes with GPU work"),
         integer("threads", "threads with CUDA calls"),
         integer("streams", "streams with GPU work"),

@@ -183,7 +183,7 @@ def _gpu(answer: Answer, fit: _Fit) -> list[Block]:
     blocks: list[Block] = [Meter(gpu.busy_share or 0.0, fit(first.busy(answer, gpu), taken=METER))]
     named = any(one.above_ns for one in first.costs(answer))
     told = (
-        first.copying(answer, gpu),
+        first.copying(gpu),
         first.idle(answer, gpu),
         first.counters(answer, gpu),
         () if named else first.excess(answer, fit.room),

@@ -40,6 +40,7 @@ from nsysmap.answer.model import (
     RegionPart,
     ReplayFigures,
     RuleAnswer,
+    SampledCode,
     Skipped,
     Slowest,
     Spread,
@@ -57,7 +58,8 @@ from nsysmap.rules.finding import Finding
 REPORT: Declared = {
     Distinction: keys("profile kernels own_kernel hidden number"),
     WhereItRan: keys("process gpu thread hidden_graphs"),
-    HostEvidence: keys("kind name text"),
+    HostEvidence: keys("kind name text sampled"),
+    SampledCode: keys("owner library share function"),
     UnitOfTime: keys("inferences repetitions among_others"),
     EngineRan: keys(
         "source tensorrt_version layers detailed inferences verdict how in_doubt other_kernels "

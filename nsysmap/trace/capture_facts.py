@@ -71,6 +71,7 @@ def capture_facts(trace: Trace, tensorrt: TensorRtRanges, tensorrt_version: str 
         "has_syncs": len(trace.syncs) > 0 or bool(calls.text("kind").equals("sync").any()),
         "has_osrt": len(trace.osrt_calls) > 0,
         "nothing_recurs": nothing_recurs(trace),
+        "has_cpu_samples": trace.cpu_samples.tables is not None,
         "processes": len({process for process, _ in places}),
         "threads": len(distinct(calls.ints("thread"))),
         "streams": len(streams),

@@ -8,6 +8,7 @@ from dataclasses import field
 from nsysmap.core.note import Note
 from nsysmap.core.records import dataclass
 from nsysmap.core.table import Table
+from nsysmap.trace.cpu_samples import CpuSamples
 from nsysmap.trace.gpu_metrics import GpuMetrics
 from nsysmap.trace.recording import Recording
 
@@ -43,6 +44,7 @@ class Trace:
     dropped: tuple[Dropped, ...]
     absent: tuple[str, ...]  # which of these tables the report does not have at all
     gpu_metrics: GpuMetrics = field(default_factory=GpuMetrics)
+    cpu_samples: CpuSamples = field(default_factory=CpuSamples)
     # what the report says of how it was captured
     recording: Recording = field(default_factory=Recording)
     hosts: Mapping[int, str] = field(default_factory=dict)  # what each process is, see host_program

@@ -34,6 +34,7 @@ from nsysmap.inputs.nsys.columns_needed import missing_columns
 from nsysmap.inputs.nsys.tables import KNOWN_MAJORS, NEWEST_KNOWN, NsysTables
 from nsysmap.text.units import counted, percent
 from nsysmap.trace import cuda_api
+from nsysmap.trace.cpu_samples import CpuSamples, has_samples
 from nsysmap.trace.devices import devices_table
 from nsysmap.trace.gpu_metrics import GpuMetrics, has_gpu_metrics
 from nsysmap.trace.gpu_work import gpu_work
@@ -143,6 +144,7 @@ def trace_of(tables: NsysTables, *, source: str) -> Trace:
         osrt_calls=_osrt_calls(tables, strings, dropped),
         devices=devices_table(tables),
         gpu_metrics=GpuMetrics(tables if has_gpu_metrics(tables) else None),
+        cpu_samples=CpuSamples(tables if has_samples(tables) else None),
         dropped=tuple(dropped),
         absent=(*_absent(tables), *unread),
         recording=recording,

@@ -74,7 +74,9 @@ def test_a_capture_tells_its_program(
             ("void tensorrt_llm::kernels::generalRmsNorm<__half>(int)",),
             CUDA,
         ),  # other programs took these kernels over
-        (("my_kernel",), CUDA),
+        (("my_kernel(float*)",), CUDA),
+        (("my_kernel",), OTHER),  # C, Fortran, OpenCL, or a string that Python compiled
+        (("nvkernel_push__F1L664_1_", "copy(float*)"), OTHER),  # OpenMP of nvfortran
         (
             ("gpu_fill_kernel_(CompilerMetadata<DynamicSize, DynamicCheck, void>)", "my_kernel"),
             OTHER,
@@ -88,6 +90,11 @@ def test_a_capture_tells_its_program(
 )
 def test_kernels_tell_the_program(names: tuple[str, ...], kind: str) -> None:
     assert program_of(tables(kernels=names)).kind == kind
+
+
+def test_kernels_that_python_launches_are_no_program_in_cpp() -> None:
+    assert program_of(tables(kernels=("k(int)",), host="python")).kind == OTHER
+    assert program_of(tables(kernels=("k(int)",), host="other")).kind == CUDA
 
 
 def tables(  # each is a column of some table
@@ -195,7 +202,7 @@ def test_the_version_in_the_environment_is_believed_where_tensorrt_ran_and_nothi
     assert program_of(tables(kernels=(HASHED, GENERATED), environment="10.3")) == Program(
         TENSORRT, rtx=True
     )
-    assert program_of(tables(kernels=("my_kernel",), environment="10.3")) == Program(CUDA)
+    assert program_of(tables(kernels=("k(int)",), environment="10.3")) == Program(CUDA)
 
 
 def test_a_tool_runs_engines_for_nobody_who_calls_the_api_himself() -> None:
@@ -209,7 +216,7 @@ def test_a_tool_runs_engines_for_nobody_who_calls_the_api_himself() -> None:
 
 
 def test_of_a_file_that_did_not_run_nothing_is_told() -> None:
-    wrong = tables(kernels=("k",), layers=("/conv1/Conv",))
+    wrong = tables(kernels=("k(int)",), layers=("/conv1/Conv",))
     verdict = Table.of_rows(
         Spec("engine_fits", "", (integer("engine", ""), text("verdict", ""))),
         [{"engine": 0, "verdict": "did-not-run"}],

@@ -27,7 +27,6 @@ PREPROCESS = HostEvidence("range", "preprocess", "range preprocess")
 @pytest.mark.parametrize(
     ("kind", "gaps", "line"),
     [
-        ("tensorrt", 1, "auto next = std::async("),
         ("cuda", 1, "auto next = std::async("),
         ("torch-tensorrt", 1, "following = executor.submit(preprocess"),
         ("torch-tensorrt", 12, "nsys profile --python-sampling=true"),
@@ -70,7 +69,7 @@ def test_who_uploads_nothing_is_told_how_to_see_what_python_does_instead_of_load
         assert (action.paste or "").startswith("nsys profile --python-sampling=true")
     for kind in ("cuda", "tensorrt"):
         for downloads, begin in ((True, "auto next"), (False, "nsys profile --sample=")):
-            runs = RunFacts(Program(kind), 1, downloads=downloads)
+            runs = RunFacts(Program(kind, host="other"), 1, downloads=downloads)
             (action,) = actions(replayed, runs, units=10, unit_time=UnitTime(1000, 1000))
             assert (action.paste or "").startswith(begin)
 

@@ -355,8 +355,8 @@ def test_without_a_unit_the_busy_share_says_of_how_long_and_how_much_of_it_is_co
     trace = replace(gpu, window="trace", copies_share=0.39)
     bare = replace(answer, traced=None, unprofiled=None, gpu_unprofiled=None, gpus=(trace,))
     assert f"from first to last work ({rounded(gpu.window_ns)})" in first.busy(bare, trace)[0]
-    assert first.copying(bare, trace)[0].startswith("39% of the busy time is copies")
-    assert first.copying(answer, trace) == ()
+    assert first.copying(trace)[0].startswith("39% of the busy time is copies")
+    assert first.copying(gpu) == ()
 
 
 def test_a_host_that_was_slowed_down_is_the_first_doubt() -> None:

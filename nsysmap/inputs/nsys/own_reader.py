@@ -16,9 +16,17 @@ from nsysmap.inputs.nsys.report_container import open_container
 from nsysmap.inputs.nsys.report_facts import nsys_version
 from nsysmap.inputs.nsys.report_metrics import GPU_METRICS, metric_blocks
 from nsysmap.inputs.nsys.report_tables import METRIC_COLUMNS, ReportTables, read_report
-from nsysmap.inputs.nsys.tables import ENVIRONMENT_VARIABLE, Columns, NsysTables, spelling
+from nsysmap.inputs.nsys.tables import (
+    ENVIRONMENT_VARIABLE,
+    SAMPLES_TAKEN,
+    STACKS,
+    Columns,
+    NsysTables,
+    spelling,
+)
 
 FORM = "nsys-rep read by nsysmap"
+_TAKEN, _STACKS = "COMPOSITE_EVENTS", "SAMPLING_CALLCHAINS"  # read only when asked for
 
 
 def own_tables(path: Path) -> NsysTables:
@@ -37,12 +45,29 @@ def own_tables(path: Path) -> NsysTables:
     columns = {name: list(held) for name, held in tables.items()}
     if report.samples:
         columns[GPU_METRICS] = list(METRIC_COLUMNS)
+    if report.cpu_samples:
+        columns |= {_TAKEN: list(SAMPLES_TAKEN), _STACKS: list(STACKS)}
+
+    every = np.arange(1, report.cpu_samples + 1)
+
+    def stacks(ids: IntArray) -> dict[str, IntArray]:
+        from nsysmap.inputs.nsys.report_samples import stacks_of
+
+        return stacks_of(path, ids)
 
     def fetch(table: str, integers: Sequence[str], texts: Sequence[str]) -> Columns:
+        if table in (_TAKEN, _STACKS):
+            blocks = list(fetch_blocks(table, integers))
+            return {name: np.concatenate([one[name] for one in blocks]) for name in integers}
         held = report.table(table) if table == GPU_METRICS else tables[table]
         return {name: held[name] for name in (*integers, *texts)}
 
     def fetch_blocks(table: str, integers: Sequence[str]) -> Iterator[dict[str, IntArray]]:
+        if table in (_TAKEN, _STACKS):
+            from nsysmap.inputs.nsys.report_samples import sample_blocks
+
+            yield from sample_blocks(path) if table == _TAKEN else [stacks(every)]
+            return
         for held in metric_blocks(report.samples) if table == GPU_METRICS else [tables[table]]:
             yield {name: column for name in integers if not isinstance(column := held[name], Text)}
 
@@ -54,6 +79,7 @@ def own_tables(path: Path) -> NsysTables:
         report.nsys_version,
         tuple(_doubts(report)),
         fetch_blocks,
+        fetch_stacks=stacks if report.cpu_samples else None,
     )
 
 

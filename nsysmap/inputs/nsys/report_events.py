@@ -131,6 +131,26 @@ def read_events(container: Container, payloads: Mapping[int, int]) -> ReportEven
         return ReportEvents(_joined(parts), _generic(parts), dict(parts.unread))
 
 
+def bodies_of(container: Container, body: int) -> Iterator[tuple[Bytes, BufferParts]]:
+    """The bodies of one kind in the order of the file, some blocks at a time: the bytes, and where
+    in them each is.
+
+    Raises NsysmapError if the bytes are damaged.
+    """
+    most = container.counts.events + container.counts.generic_events
+    with container.path.open("rb") as file:
+        for block in container.blocks:
+            data = decompressed(container, file, block)
+            with damage(container.path, "events"):
+                buffer = padded(data)
+                _, first = varint(data, 0)
+                tag, spans = split(buffer, first, len(data), (_EVENT, _GENERIC), most)
+                _, bodies, inner = _opened(buffer, spans.take(np.flatnonzero(tag == _EVENT)))
+                found = inner.take(np.flatnonzero(bodies == body))
+            if len(found.begin):
+                yield buffer, found
+
+
 # --- some blocks
 # --------------------------------------------------------------------------------------------------
 

@@ -22,14 +22,17 @@ CLASS_FIELD = {CUDA: 7, API_CALL: 6}
 export).
 """
 
+CPU_SAMPLE = 104
+"""Read only where somebody asks what a host thread did (report_samples)."""
+
 KNOWN_BODIES = {
-    104: "CPU samples",
+    CPU_SAMPLE: "CPU samples",
     SCHEDULING: "thread scheduling",
     109: "mapped files",
     123: "CPU and process counters",
     129: "files",
 }
-"""Bodies of events that are known and not read: nothing that is asked of a trace stands in them."""
+"""Bodies of events that are known, and that make no rows of a table when a report is read."""
 
 KNOWN_CLASSES = frozenset({*range(97), 102, 107, 108, 109, 110})
 """Classes of events that are known (ENUM_NSYS_EVENT_CLASS; 102 is CUDA's compiler); what no table

@@ -24,7 +24,7 @@ from nsysmap.inputs.nsys.report_facts import (
     read_texts,
     thread_names,
 )
-from nsysmap.inputs.nsys.report_layout import KNOWN_BODIES, KNOWN_CLASSES
+from nsysmap.inputs.nsys.report_layout import CPU_SAMPLE, KNOWN_BODIES, KNOWN_CLASSES
 from nsysmap.inputs.nsys.report_metrics import (
     GPU_METRICS,
     METRIC_NAMES,
@@ -50,6 +50,7 @@ class ReportTables:
     graph_trace: str | None  # node, graph, or None if the report does not say
     tensorrt: str | None  # TENSORRT_VERSION in the environment of the program
     collected: tuple[str, ...]  # what the capture was asked for: Cuda, NvtxEvents, OSRuntime …
+    cpu_samples: int  # how many there are (report_samples)
     # what kinds of events there are that are not known → how many of each
     unread: Mapping[str, int]
     # where nsys's own count of what it collected is not that of the rows
@@ -105,6 +106,7 @@ def read_report(path: Path) -> ReportTables:
         graph_trace(container),
         environment_variable(container, "TENSORRT_VERSION"),
         collected(container),
+        events.unread.get((CPU_SAMPLE, -1), 0),
         unread,
         counts,
     )

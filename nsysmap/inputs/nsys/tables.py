@@ -57,6 +57,15 @@ class TablePieces:
     """
 
 
+FetchStacks = Callable[[IntArray], Mapping[str, IntArray]]
+"""The rows of SAMPLING_CALLCHAINS of CPU samples whose numbers go up (the columns STACKS)."""
+
+SAMPLES_TAKEN = ("id", "start", "globalTid")
+STACKS = ("id", "symbol", "module", "stackDepth")
+"""What is read of COMPOSITE_EVENTS, the CPU samples, and of SAMPLING_CALLCHAINS, the functions on
+the stack of each.
+"""
+
 FetchPieces = Callable[[str], TablePieces | None]
 """The pieces of a table; None if only all of it can be read."""
 
@@ -89,6 +98,7 @@ class NsysTables:
     notes: tuple[Note, ...] = ()  # what the reader must know of this form
     fetch_blocks: FetchBlocks | None = None  # where this form can be read piece by piece
     fetch_pieces: FetchPieces | None = None  # where any part can be read without what is before it
+    fetch_stacks: FetchStacks | None = None  # where those of few samples are read faster than all
 
     def has(self, table: str, column: str | None = None) -> bool:
         """Whether there is that table, and that column in it."""
@@ -131,6 +141,20 @@ class NsysTables:
             return
         for found in self.fetch_blocks(own_name, [own[name.lower()] for name in integers]):
             yield {name: found[own[name.lower()]] for name in integers}
+
+    def stacks(self, ids: IntArray) -> dict[str, IntArray]:
+        """The rows of SAMPLING_CALLCHAINS of these CPU samples, whose numbers go up: the functions
+        on the stack of each.
+        """
+        if self.fetch_stacks is not None:
+            return dict(self.fetch_stacks(ids))
+        found: dict[str, list[IntArray]] = {name: [np.empty(0, np.int64)] for name in STACKS}
+        for block in self.blocks("SAMPLING_CALLCHAINS", STACKS):
+            at = np.minimum(np.searchsorted(ids, block["id"]), max(len(ids) - 1, 0))
+            rows = np.flatnonzero(ids[at] == block["id"]) if len(ids) else at[:0]
+            for name in STACKS:
+                found[name].append(block[name][rows])
+        return {name: np.concatenate(parts) for name, parts in found.items()}
 
     def pieces(self, table: str) -> TablePieces | None:
         """The pieces of one table, whose columns are named as in ``read``; None if only all of it
