@@ -6,6 +6,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
 
 from nsysmap.answer import first
 from nsysmap.answer.summarize import summarize
@@ -15,19 +17,36 @@ from nsysmap.core.report_schema import INFERENCE_TIMES
 from nsysmap.core.table import Table
 from nsysmap.core.trace_schema import INFERENCES
 from nsysmap.output.page.answer import bars_of, page_sentences
-from nsysmap.trace.inferences.long_loops import long_loops
+from nsysmap.trace.inferences.long_loops import LoopOnStream, long_loops, loops_on_stream
+from nsysmap.trace.inferences.repeats import LaunchedKernels
 from tests.nsys_file import THREAD, NsysFile
 from tests.reports import read_trace
 
 
+def launched(*names: str) -> NsysFile:
+    """Kernels one after the other, without any wait."""
+    file = NsysFile()
+    for number, name in enumerate(names, 1):
+        file.launch(name, 1_000 + 10_000 * number, number, took=4_000)
+    return file
+
+
 def program(*loops: tuple[int, int]) -> NsysFile:
     """Loops of so many kernels, so many times, without any wait."""
-    file, number = NsysFile(), 0
-    for which, (size, times) in enumerate(loops):
-        for place in [*range(size)] * times:
-            number += 1
-            file.launch(f"k{which}_{place}", 1_000 + 10_000 * number, number, took=4_000)
-    return file
+    return launched(
+        *(
+            f"k{which}_{place}"
+            for which, (size, times) in enumerate(loops)
+            for place in [*range(size)] * times
+        )
+    )
+
+
+def turns(file: NsysFile, folder: Path) -> list[int]:
+    """For each kernel of a program the number of the turn that it is in, -1 for none."""
+    trace = read_trace(file.write(folder / "x.sqlite"))
+    found: list[int] = np.maximum(long_loops(trace, np.arange(len(trace.kernels))), -1).tolist()
+    return found
 
 
 def test_a_benchmark_of_several_operations_has_a_loop_of_each(tmp_path: Path) -> None:
@@ -39,7 +58,6 @@ def test_a_benchmark_of_several_operations_has_a_loop_of_each(tmp_path: Path) ->
 @pytest.mark.parametrize(
     "loops",
     [
-        [(3, 40), (5, 40)],  # as many as a model has layers
         [(1, 400)],  # may be the inside of anything
         [(3, 110), *[(2, 1)] * 300],  # no more than a part of the work
     ],
@@ -49,6 +67,84 @@ def test_what_may_be_a_loop_inside_a_piece_of_work_is_none(
 ) -> None:
     trace = read_trace(program(*loops).write(tmp_path / "x.sqlite"))
     assert (long_loops(trace, np.arange(len(trace.kernels))) < 0).all()
+
+
+LAYER = ("sgemm_qkv", "softmax", "sgemm_out", "layernorm")
+
+
+@pytest.mark.parametrize(
+    ("names", "times"),
+    [
+        (["embedding", *LAYER * 24, "sgemm_head"], 0),  # layers of a model, and its head
+        (["conv_stem", *LAYER * 24], 0),
+        (["random", *LAYER * 24, "sum"], 24),  # nothing that a model begins or ends with
+        (["conv_stem", *LAYER * 120], 120),  # no model has as many
+        (["embedding", *("abs", "max", "mul") * 10, "sgemm_head"], 10),  # no layer without products
+        (["fill", *("abs", "max", "mul") * 3], 3),
+        (["fill", *("abs", "max", "mul") * 2, "abs", "sum"], 0),
+    ],
+)
+def test_few_turns_are_a_loop_unless_they_may_be_the_layers_of_a_model(
+    tmp_path: Path, names: list[str], times: int
+) -> None:
+    assert len({turn for turn in turns(launched(*names), tmp_path) if turn >= 0}) == times
+
+
+def test_a_loop_goes_on_in_the_same_turns_after_an_odd_kernel_within_one(tmp_path: Path) -> None:
+    names = [*("a", "b", "c") * 20, "a", "log", "b", "c", *("a", "b", "c") * 19, "sum"]
+    found = turns(launched(*names), tmp_path)
+    assert [names[at] for at in range(1, len(names)) if found[at] > found[at - 1] >= 0] == [
+        "a"
+    ] * 37
+    assert max(found) == 38  # the turn with the odd kernel is none
+
+
+def test_few_turns_of_unlike_sizes_are_no_loop_and_many_are(tmp_path: Path) -> None:
+    """As a forward and a backward of other shapes; and an elimination, whose work shrinks."""
+    for times, expected in ((4, 0), (40, 40)):
+        folder, file, number = tmp_path / str(times), NsysFile(), 0
+        folder.mkdir()
+        for turn in range(times):
+            for name in ("_Z6columnPf", "_Z4restPf"):
+                number += 1
+                file.call("cudaLaunchKernel_v7000", 10_000 * number, 10_000 * number + 2, number)
+                file.kernel(name, 10_000 * number + 10, number, grid=100 - turn, took=4_000)
+        assert len(set(turns(file, folder)) - {-1}) == expected
+
+
+@given(
+    lead=st.lists(st.integers(10, 13), max_size=30),
+    word=st.lists(st.integers(0, 4), min_size=2, max_size=8),
+    times=st.integers(3, 40),
+    tail=st.lists(st.integers(20, 23), max_size=12),
+)
+def test_whatever_leads_a_loop_in_and_follows_it_all_its_turns_are_found(
+    lead: list[int], word: list[int], times: int, tail: list[int]
+) -> None:
+    assume(len(set(word)) > 1 and len(lead) < times * len(word))
+    size = next(n for n in range(1, len(word) + 1) if word == (word[:n] * len(word))[: len(word)])
+    size = size if len(word) % size == 0 else len(word)  # the naive search for its own period
+    codes = np.array([*lead, *word * times, *tail], np.int64)
+    nothing = np.zeros(len(codes), np.int64)
+    found = loops_on_stream(LaunchedKernels(codes, nothing, nothing, nothing), codes)
+    assert LoopOnStream(len(lead), size, times * len(word) // size) in found
+
+
+@pytest.mark.parametrize("size", [65, 1000])
+def test_a_loop_of_long_turns_is_found_between_others(size: int) -> None:
+    codes = np.array([size, *[*range(size)] * 4, size + 1, size + 2], np.int64)
+    nothing = np.zeros(len(codes), np.int64)
+    found = loops_on_stream(LaunchedKernels(codes, nothing, nothing, nothing), codes)
+    assert found == [LoopOnStream(1, size, 4)]
+
+
+@pytest.mark.parametrize("at", [0, 2])
+def test_a_turn_begins_after_the_hosts_wait(at: int) -> None:
+    codes = np.array([9, *[0, 1, 2] * 12, 9], np.int64)
+    waits = np.array([0, *np.roll([1, 0, 0], at).tolist() * 12, 0], np.int64)
+    nothing = np.zeros(len(codes), np.int64)
+    found = loops_on_stream(LaunchedKernels(codes, waits, nothing, nothing), codes)
+    assert found == [LoopOnStream(1 + at, 3, 12 - (at > 0))]
 
 
 def test_a_stream_that_hardly_works_has_no_repetitions_of_its_own(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from nsysmap.core.groups import in_first_order
+from nsysmap.mapping.mapped_trace import map_trace
 from nsysmap.trace.inferences.recurrence import like_launches, nothing_recurs
 from tests.nsys_file import PROCESS, NsysFile
 from tests.reports import read_trace
@@ -71,6 +72,15 @@ def test_lost_events_may_have_been_what_recurs(tmp_path: Path) -> None:
 
 def test_launches_are_alike_by_name_grid_and_what_was_copied_before(tmp_path: Path) -> None:
     launched = [*OTHER_SIZES, ("_Z3mulPf", 1, 60), ("_Z3addPf", 1, 24), ("_Z3addPf", 1, 0)]
-    alike = like_launches(read_trace(program(launched).write(tmp_path / "x.sqlite")))
+    trace = read_trace(program(launched).write(tmp_path / "x.sqlite"))
+    alike = like_launches(trace, np.arange(len(launched)), copied=True)
     number, _ = in_first_order(alike, len(np.unique(alike)))
     assert number.tolist() == [0, 1, 2, 3, 1, 3, 4]
+
+
+@pytest.mark.parametrize(("sizes", "times"), [((24, 60, 40, 80), 0), ((24, 60, 24, 24), 4)])
+def test_calls_of_one_kernel_with_other_copies_each_are_no_turns(
+    tmp_path: Path, sizes: Sequence[int], times: int
+) -> None:
+    file = program([("_Z3mulPf", 1, size) for size in sizes])
+    assert len(map_trace(read_trace(file.write(tmp_path / "x.sqlite")), ()).inferences) == times

@@ -107,6 +107,23 @@ def test_a_first_inference_with_another_tactic_is_found_without_waits(
     assert found(cut_inferences(launches(words, synced=False)), words)
 
 
+@given(
+    lead=st.lists(st.integers(10, 13), min_size=1, max_size=20),
+    word=st.lists(st.integers(0, 9), min_size=2, max_size=9, unique=True),
+    count=st.integers(20, 60),
+)
+def test_what_leads_a_loop_of_many_turns_in_does_not_hide_it(
+    lead: list[int], word: list[int], count: int
+) -> None:
+    assume(len(lead) < len(word) * count)
+    codes = np.array([*lead, *word * count], np.int64)
+    nothing = np.zeros(len(codes), np.int64)
+    pieces = cut_inferences(LaunchedKernels(codes, nothing, nothing, nothing))
+    inside = pieces.start >= len(lead)
+    assert pieces.start[inside].tolist() == list(range(len(lead), len(codes), len(word)))
+    assert set(pieces.size[inside].tolist()) == {len(word)}
+
+
 @given(networks(), networks(first_code=100), st.lists(st.booleans(), min_size=4, max_size=20))
 def test_two_shapes_in_any_order_are_told_apart_by_waits(
     one: list[int], other: list[int], turns: list[bool]

@@ -480,10 +480,10 @@ def test_a_long_first_part_with_other_kernels_is_no_warm_up(tmp_path: Path) -> N
 
 
 def test_steps_between_a_set_up_and_a_summary_repeat_where_each_copies(tmp_path: Path) -> None:
-    """As a simulation that waits after each kernel, to find errors; copies tell its steps from the
-    blocks of a network, which lie between others as well.
+    """As a solver that waits after each kernel, to find errors; copies tell its steps from the
+    blocks of a network, which multiply matrices and lie between others that do as well.
     """
-    step = ["flux", "pressure", "sweep x", "sweep y", "halo", "viscosity", "field", "step size"]
+    step = ["flux", "matmul", "sweep x", "sweep y", "halo", "viscosity", "field", "step size"]
 
     def program(*, copies: bool) -> Program:
         made = Program()
@@ -496,7 +496,7 @@ def test_steps_between_a_set_up_and_a_summary_repeat_where_each_copies(tmp_path:
                 made.correlation += 1
                 made.file.call("cudaMemcpy_v3020", made.now, made.now + 5, made.correlation)
                 made.now += 10
-        for name in ("pressure", "summary", "last"):
+        for name in ("matmul", "summary", "last"):
             made.run(name, WAIT)
         return made
 

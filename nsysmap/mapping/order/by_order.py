@@ -197,7 +197,10 @@ def _by_periods(
         )
     )
     if not engines and not _mostly(trace, mine, kept) and not _tensorrt_in(trace):
-        loops = long_loops(in_turn, mine)
+        # beside ranges or launches of hidden graphs that show inferences, a loop is a part of these
+        table = by_period.table
+        shown = distinct(table.ints("process")[~table.text("found_by").equals("period")])
+        loops = long_loops(in_turn, mine[~np.isin(trace.kernels.ints_at("process", mine), shown)])
         kept = loops if (loops != MISSING).any() else kept
     return kept, open_rows
 

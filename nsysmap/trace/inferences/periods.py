@@ -16,6 +16,7 @@ from nsysmap.trace.inferences.compilation import trials
 from nsysmap.trace.inferences.find import Inferences, sequence_hashes
 from nsysmap.trace.inferences.launch_order import launch_order, launch_time
 from nsysmap.trace.inferences.marked_steps import marked_steps
+from nsysmap.trace.inferences.recurrence import MANY, like_launches, turns_alike
 from nsysmap.trace.inferences.repeats import (
     LaunchedKernels,
     SequenceInferences,
@@ -44,7 +45,6 @@ _KNOWN = 64  # sequences that others are compared with
 _FOLLOWS = 10
 # times the kernels of a long one of the ranges that mark something: a step of several of them
 _LONGER, _LONG = 1.5, 90
-_GRID = ("grid_x", "grid_y", "grid_z", "block_x", "block_y", "block_z")
 
 
 @dataclass(frozen=True)
@@ -281,8 +281,7 @@ class Recurring:
 
     codes: IntArray  # its kernels
     numbers: IntArray  # of its inferences, in order of time
-    # that it comes on any stream of its thread and GPU; of a single kernel, with its most frequent
-    # grid
+    # that it comes on any stream of its thread and GPU, alike in its sizes (`turns_alike`)
     times: int
 
 
@@ -310,12 +309,7 @@ def unit_of_work(trace: Trace, found: Inferences, *, turns: bool) -> IntArray:
     sequence = numbered(
         *(columns.ints(name) for name in ("process", "thread", "device", "kernel_sequence"))
     )[1]
-    times = np.array(
-        [
-            _times(trace, order[begin[mine]], int(size[mine[0]]))
-            for _, mine in rows_by_value(sequence)
-        ]
-    )
+    times = _times(trace, order, begin, size, sequence)
     begins = np.zeros(len(kernels), np.bool_)
     for _, members in rows_by_value(home):
         shapes, places = [], [members[rows] for _, rows in rows_by_value(sequence[members])]
@@ -513,14 +507,27 @@ def _within(size: IntArray) -> IntArray:
     return np.arange(int(size.sum())) - np.repeat(np.cumsum(size) - size, size)
 
 
-def _times(trace: Trace, first: IntArray, size: int) -> int:
-    """How often a sequence of that many kernels comes that begins with these; one kernel with
-    another grid is other work.
+def _times(
+    trace: Trace, rows: IntArray, begin: IntArray, size: IntArray, sequence: IntArray
+) -> IntArray:
+    """How often each sequence comes, by its number for each time: with other sizes it is other
+    work, of a few times; a single kernel with another grid is always.
+
+    ``rows`` are the kernels, ``begin`` the place there of the first one of each time.
     """
-    if size > 1:
-        return len(first)
-    _, grid = numbered(*(trace.kernels.ints(name)[first] for name in _GRID))
-    return int(np.bincount(grid).max())
+    count = np.bincount(sequence)
+    times = count.copy()
+    for few in (True, False):
+        asked = (count < MANY) if few else (count >= MANY)
+        which = np.flatnonzero(asked[sequence] & (few | (size == 1)))
+        places = np.repeat(begin[which], size[which]) + _within(size[which])
+        like = np.full(len(rows), MISSING, np.int64)
+        like[places] = like_launches(trace, rows[places], copied=few)
+        for one, mine in rows_by_value(sequence[which]):
+            begins = begin[which[mine]]
+            turns = like[begins[:, None] + np.arange(size[which[mine[0]]])]
+            times[one] = turns_alike(turns)
+    return times
 
 
 def _marked(trace: Trace, rows: IntArray, begins: BoolArray) -> bool:
@@ -600,10 +607,10 @@ def which_repeat(shapes: Sequence[Recurring]) -> list[bool]:
 def _enough(shape: Recurring, kernels: int, alike: float) -> bool:
     """Whether a sequence comes often enough.
 
-    Of two: whether as many kernels in random order, of which any two are alike with that
-    probability, would hold any sequence of its length twice with a probability below `_CHANCE`.
-    There are so many pairs of places.
+    Of two, and of those of unlike sizes: whether as many kernels in random order, of which any two
+    are alike with that probability, would hold any sequence of its length twice with a probability
+    below `_CHANCE`.  There are so many pairs of places.
     """
-    if len(shape.numbers) > 1 and shape.times >= _LEAST:
-        return True
-    return len(shape.numbers) == _LEAST - 1 and kernels**2 / 2 * alike ** len(shape.codes) < _CHANCE
+    if len(shape.numbers) < _LEAST - 1 or shape.times >= _LEAST:
+        return len(shape.numbers) > 1
+    return kernels**2 / 2 * alike ** len(shape.codes) < _CHANCE

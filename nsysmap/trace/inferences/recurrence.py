@@ -1,4 +1,6 @@
-"""Which launches of kernels are alike, and whether anything in a trace comes twice."""
+"""Which launches of kernels are alike, how many turns of a loop are, and whether anything in a
+trace comes twice.
+"""
 
 from __future__ import annotations
 
@@ -11,10 +13,11 @@ from nsysmap.trace.inferences.launch_order import launch_time
 from nsysmap.trace.lost_calls import lost_calls
 from nsysmap.trace.model import Trace
 
-_MANY = 20
-"""Launches of one kernel, from which on it recurs, whatever their sizes: a loop whose work shrinks
-with each turn, as an elimination's does, is a loop.
+MANY = 20
+"""Launches of one kernel, or turns, from which on they recur whatever their sizes: a loop whose
+work shrinks with each turn, as an elimination's does, is a loop.
 """
+_LARGEST = 2_000_000  # kernels: of more, what is copied between them is not asked
 _CREATES_NS = 7_000_000
 """A call before the first launch that takes longer creates the context: 47 to 360 ms on six GPUs.
 What nsys does in the first call that it sees takes up to 7 ms on a slow host.
@@ -23,15 +26,27 @@ _STARTS = "cuModuleGetLoadingMode"  # the CUDA runtime asks that once, when it s
 _LAUNCH = ("grid_x", "grid_y", "grid_z", "block_x", "block_y", "block_z")
 
 
-def like_launches(trace: Trace) -> IntArray:
-    """For each kernel a number that is the same for those of one name, grid and block size, before
-    which as many bytes were copied each way since the launch before it on its thread.
+def like_launches(trace: Trace, rows: IntArray, *, copied: bool) -> IntArray:
+    """For each of these kernels a number that is the same for those of one name, grid and block
+    size; with ``copied`` before which as many bytes were copied each way, too, since the launch
+    before it on its thread.
     """
     kernels = trace.kernels
-    sizes = (kernels.ints(name) for name in _LAUNCH)
-    copied = _copied_before(trace)
-    names = kernels.text("name").codes.astype(np.int64)
-    return numbered(names, *sizes, *copied)[1]
+    what = [kernels.text("name").codes[rows].astype(np.int64)]
+    what += [kernels.ints_at(name, rows) for name in _LAUNCH]
+    if copied and len(rows) and len(kernels) <= _LARGEST:
+        what += [size[rows] for size in _copied_before(trace)]
+    return numbered(*what)[1]
+
+
+def turns_alike(launches: IntArray) -> int:
+    """How many of these turns are alike: as many as have the commonest launch in the same place, in
+    the place in the middle of them all, for half of a turn may have other sizes each time.
+
+    ``launches`` has a row per turn: what each of its launches is like.
+    """
+    commonest = [int(np.unique(of_place, return_counts=True)[1].max()) for of_place in launches.T]
+    return sorted(commonest)[(len(commonest) - 1) // 2]
 
 
 def _copied_before(trace: Trace) -> tuple[IntArray, IntArray]:
@@ -65,11 +80,11 @@ def nothing_recurs(trace: Trace) -> bool:
     kernels, calls = trace.kernels, trace.api_calls
     if not len(kernels) or len(trace.cuda_graph_traces) or trace.recording.warnings:
         return False
-    if (np.bincount(kernels.text("name").codes + 1) >= _MANY).any() or lost_calls(trace):
+    if (np.bincount(kernels.text("name").codes + 1) >= MANY).any() or lost_calls(trace):
         return False
     if (kernels.ints("launch") < 0).any() or (kernels.ints("graph_node_id") != MISSING).any():
         return False
-    if (np.bincount(like_launches(trace)) > 1).any():
+    if (np.bincount(like_launches(trace, np.arange(len(kernels)), copied=True)) > 1).any():
         return False
     kind, api = calls.text("kind"), calls.text("api")
     start, took = calls.ints("start_ns"), calls.ints("end_ns") - calls.ints("start_ns")

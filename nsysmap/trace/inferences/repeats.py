@@ -30,7 +30,9 @@ _SEVERAL = 4  # … of that many kernels or more, which one inference then has
 _LEAST_RUN = 3
 _KNOWN = 64  # sequences of kernels that others are compared with
 _MOSTLY = 0.75  # of a sequence: what repeats between other kernels is at least that
-_MANY = 20  # repeats that make an unlike beginning believable as a warm-up
+# repeats that make an unlike beginning believable as what leads a loop in: models have as many
+# layers, but then a head
+_MANY = 20
 
 Hashes = NDArray[np.uint64]
 
@@ -274,8 +276,9 @@ def steady_period(codes: IntArray, gap_ns: IntArray | None = None) -> tuple[int,
     if nothing repeats.
 
     A network repeats its blocks inside one inference.  What tells them from inferences is that a
-    period of the whole must hold to the very end, and that what comes before it must be like it: an
-    embedding or a head is not.  A host that pauses once a period (``gap_ns``) makes up for that.
+    period of the whole must hold to the very end, and that what comes before it must be like it, or
+    it repeats many times: an embedding or a head is not.  A host that pauses once a period
+    (``gap_ns``) makes up for that.
     """
     n = len(codes)
     whole = _whole_period(codes)
@@ -331,10 +334,9 @@ def _believable(codes: IntArray, period: int, before: int) -> bool:
     rest = head[~_covered(head, codes[before:], period)]
     if len(rest) == 0:
         return True
-    like = float(np.isin(rest, unit).mean())
-    if like >= _LIKE and (_SIZE[0] * period <= before):
+    if float(np.isin(rest, unit).mean()) >= _LIKE and _SIZE[0] * period <= before:
         return True
-    return steady >= _MANY * period and before >= _SIZE[0] * period and len(rest) == before
+    return steady >= _MANY * period
 
 
 def _covered(head: IntArray, steady: IntArray, period: int) -> BoolArray:
@@ -415,7 +417,7 @@ def _by_period(launches: LaunchedKernels, expected: int | None) -> IntArray:
             return np.zeros(1, np.int64) if between is None else between
         return marked
     period, before = steady
-    begins = _phase(launches, period, before)
+    begins = turn_begins(launches, period, before)
     starts = np.concatenate([np.arange(first, n, period) for first in begins])
     head = int(min(begins))
     if head > _SIZE[1] * period:
@@ -454,7 +456,7 @@ def _between_others(launches: LaunchedKernels) -> IntArray | None:
     return None
 
 
-def _phase(launches: LaunchedKernels, period: int, before: int) -> list[int]:
+def turn_begins(launches: LaunchedKernels, period: int, before: int) -> list[int]:
     """The places in the steady part's period where inferences begin (one place, or two where two
     shapes take turns), first occurrence of each.
     """
