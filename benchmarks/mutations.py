@@ -223,7 +223,8 @@ def mutations(module: str, source: str) -> list[Mutation]:
 def _changes(tree: ast.AST) -> Iterator[tuple[ast.expr, list[str]]]:
     """The expressions that can be changed, each with the texts to put in its place.
 
-    Types, strings, decorators and what only a type checker runs are left as they are.
+    Types, strings, decorators and what only a type checker runs are left as they are, and so is
+    the ``strict`` of a zip, which asserts what holds and says nothing of what the program does.
     """
     for name, value in ast.iter_fields(tree):
         if name in ("annotation", "returns", "decorator_list", "type_params"):
@@ -238,6 +239,8 @@ def _changes(tree: ast.AST) -> Iterator[tuple[ast.expr, list[str]]]:
                 and isinstance(node, ast.Assign)
                 and _is_type(node.value)
             ):
+                continue
+            if isinstance(node, ast.keyword) and node.arg == "strict":
                 continue
             if isinstance(node, ast.expr):
                 texts = _instead(node)

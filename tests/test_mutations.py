@@ -28,6 +28,7 @@ TOOL = runpy.run_path(str(ROOT / "benchmarks" / "mutations.py"))
         ("x: int | None = f'{3}'", []),  # types and texts are left alone
         ("é = 'é', 1", ["é = 'é', 2"]),
         ("Amount = Array | int", []),
+        ("x = zip(a, b, strict=True)", []),
         ("_BOTH = _ONE | _TWO", ["_BOTH = (_ONE)", "_BOTH = (_TWO)"]),
     ],
 )
