@@ -319,9 +319,12 @@ def analyze_mapped(  # what else is known, and what is asked
     except FileNotFoundError:  # it was removed: it has no settings
         settings = Path()
     if rules is None and any((settings / name).is_file() for name in SETTINGS):
-        from nsysmap.rules.packs import chosen_rules
+        from nsysmap.rules.parameters import load_params
 
-        rules = chosen_rules(settings=settings)  # what is wrong with them is said at once
+        if load_params(settings):
+            from nsysmap.rules.packs import chosen_rules
+
+            rules = chosen_rules(settings=settings)  # what is wrong with them is said at once
     steps = Pipeline(
         mapped,
         rules=None if rules is None else tuple(rules),

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from nsysmap.core.errors import NsysmapError, named_path
 from nsysmap.rules.parameters import Params, load_params, with_params
+from nsysmap.rules.ready_rules import ready_rules
 from nsysmap.rules.rule_file import Rule, read_rule
 from nsysmap.rules.sandbox.strangers import Strangers
 
@@ -49,6 +50,7 @@ def load_rules(directories: Sequence[Path], *, check_own: bool = True) -> tuple[
     """
     rules: dict[str, Rule] = {}
     own = None if check_own else builtin_rules_dir()
+    ready = {} if own is None else ready_rules(own)
     with ExitStack() as opened:
         sandbox = None
         for directory in directories:
@@ -56,7 +58,7 @@ def load_rules(directories: Sequence[Path], *, check_own: bool = True) -> tuple[
                 raise NsysmapError(
                     str(directory), "is not a folder", "give a folder of rule files (NAME.yaml)"
                 )
-            paths = _rule_paths(directory)
+            paths = rule_paths(directory)
             if not paths:
                 raise NsysmapError(
                     str(directory), "holds no rule files", "a rule file is named NAME.yaml"
@@ -72,7 +74,7 @@ def load_rules(directories: Sequence[Path], *, check_own: bool = True) -> tuple[
                         "is not a regular file",
                         "give a folder of rule files (NAME.yaml)",
                     )
-                rule = read_rule(path, None if directory == own else sandbox)
+                rule = read_rule(path, None if directory == own else sandbox, ready)
                 if rule.name in rules:
                     raise NsysmapError(
                         str(path),
@@ -83,7 +85,7 @@ def load_rules(directories: Sequence[Path], *, check_own: bool = True) -> tuple[
     return tuple(rules.values())
 
 
-def _rule_paths(directory: Path) -> list[Path]:
+def rule_paths(directory: Path) -> list[Path]:
     """The rule files of a folder and of the folders in it, one a group; deeper ones are not looked
     into.
     """

@@ -19,6 +19,7 @@ from nsysmap.core.table import Kind
 from nsysmap.rules.message import check_template
 from nsysmap.rules.only_if import Alternatives, read_alternatives
 from nsysmap.rules.plain_yaml import plain_yaml
+from nsysmap.rules.ready_rules import ReadyRule, own_values
 from nsysmap.rules.sandbox.limits import Query, QueryError, SqlAnswer, Value, own_query
 from nsysmap.rules.sandbox.strangers import AnySandbox
 
@@ -73,7 +74,6 @@ _VALUES: Mapping[type, Kind] = {
     Decimal: "float",
     str: "text",
 }
-_CASES = re.compile(r"^cases:.*?(?=^[^\s#-]|\Z)", re.DOTALL | re.MULTILINE)
 _ONE_SELECT = "a rule is one SELECT over the tables of docs/rules/tables.md"
 
 
@@ -153,16 +153,17 @@ class Rule:
         )
 
 
-def read_rule(path: Path, sandbox: AnySandbox | None) -> Rule:
+def read_rule(
+    path: Path, sandbox: AnySandbox | None, ready: Mapping[str, ReadyRule] | None = None
+) -> Rule:
     """The rule in a YAML file; NsysmapError names the file, the part of it and the remedy.
 
     Without a sandbox neither its SQL nor its cases are looked at (``checked`` is false):
-    check_answer looks at what the SQL returns.
+    check_answer looks at what the SQL returns.  What the file says is then taken from the
+    ``ready`` rules where they have it.
     """
-    own = sandbox is None
-    content = _mapping(
-        plain_yaml(path, without=_CASES if own else None, own=own), str(path), "a rule file"
-    )
+    said = own_values(path, ready or {}) if sandbox is None else plain_yaml(path)
+    content = _mapping(said, str(path), "a rule file")
     _known(content, _KEYS, str(path), "the file")
     for key in _TEXTS:
         _text(content, key, str(path))

@@ -28,8 +28,15 @@ from nsysmap.core.schema import RULE_TABLES
 from nsysmap.core.trace_schema import OTHER_HOST, PYTHON
 from nsysmap.output.rules import pages
 from nsysmap.rules.cases import run_case
-from nsysmap.rules.packs import builtin_rules_dir, load_rules
-from nsysmap.rules.rule_file import Rule
+from nsysmap.rules.packs import builtin_rules_dir, load_rules, rule_paths
+from nsysmap.rules.ready_rules import (
+    READY_RULES,
+    ReadyRule,
+    own_values,
+    ready_rules,
+    ready_text,
+)
+from nsysmap.rules.rule_file import Rule, read_rule
 from nsysmap.rules.sandbox.limits import Sandbox
 from nsysmap.timing.peak_rates import CORES, TENSOR
 from tests.places import ROOT
@@ -275,3 +282,21 @@ def test_the_example_of_the_documentation_is_a_sound_rule(tmp_path: Path) -> Non
     (rule,) = load_rules([tmp_path])
     with Sandbox(RULE_TABLES) as sandbox:
         assert [run_case(rule, case, sandbox).wrong for case in rule.cases] == [None, None]
+
+
+def test_the_ready_rules_are_what_the_yaml_of_each_rule_says() -> None:
+    folder = builtin_rules_dir()
+    assert (folder / READY_RULES).read_text(encoding="utf-8") == ready_text(rule_paths(folder)), (
+        "run python docs/make_rules.py"
+    )
+
+
+def test_a_rule_whose_yaml_has_changed_is_parsed(tmp_path: Path) -> None:
+    ready = ready_rules(builtin_rules_dir())
+    source = next(path for path in rule_paths(builtin_rules_dir()) if path.stem == "hot-layer")
+    text = source.read_text(encoding="utf-8")
+    (path := tmp_path / source.name).write_text(text, encoding="utf-8")
+    held = {"hot-layer": ReadyRule(crc32=ready["hot-layer"]["crc32"], says="this")}
+    assert own_values(path, held) == "this"
+    path.write_text(text.replace("min_share: 0.1,", "min_share: 0.2,"), encoding="utf-8")
+    assert read_rule(path, None, held).params["min_share"] == 0.2

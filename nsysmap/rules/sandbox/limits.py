@@ -96,10 +96,9 @@ _FUNCTIONS = frozenset({*_FUNCTION_NAMES.split(), "unnest"})
 # views that every database has
 _SYSTEM_NAME = re.compile(r"(duckdb|pg|pragma|sqlite|information)_")
 _UNSPOKEN = re.compile(r"'(?:[^']|'')*'|--[^\n]*|/\*.*?\*/", re.DOTALL)  # texts and comments
-_ALL_COLUMNS = re.compile(
-    r"(select|distinct|columns\s*\(|[,.])\s*\*|(^|\(|union|all)\s*from\b|\bnatural\b"
-)
-# SELECT *, t.*, COLUMNS(*), FROM t, NATURAL JOIN
+# SELECT *, t.*, COLUMNS(*); one pattern with the next would be tried at every character
+_STAR = re.compile(r"(?:select|distinct|columns\s*\(|[,.])\s*\*")
+_FROM_FIRST = re.compile(r"(?:\(|union|all)\s*from\b")
 # functions that are written without brackets
 _DISGUISED = re.compile(r"(current_\w+|session_user|user|localtime\w*)$", re.IGNORECASE)
 _KINDS: tuple[tuple[str, Kind], ...] = (
@@ -159,13 +158,19 @@ def own_query(sql: str, specs: Sequence[Spec]) -> Query:
     it may read, and rather too much.
     """
     text = sql.strip().rstrip(";").strip()
-    bare = _UNSPOKEN.sub(" ", text).lower()
+    bare = _UNSPOKEN.sub(" ", text).lower().lstrip()
     words = frozenset(re.findall(r"\w+", bare))
+    every_column = (
+        _STAR.search(bare)
+        or _FROM_FIRST.search(bare)
+        or bare.startswith("from")
+        or "natural" in words
+    )
     return Query(
         text,
         parameters=frozenset(re.findall(r"\$(\w+)", bare)),
         tables=words & {spec.name for spec in specs},
-        columns=None if _ALL_COLUMNS.search(bare) else words,
+        columns=None if every_column else words,
         own=True,
     )
 
