@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import field
 
@@ -70,6 +71,7 @@ _ROUNDED = frozenset(
 )
 """Operators that TensorRT computes in the narrower type with sums in FP32."""
 _MARGIN = 4.0  # a value may be so many times smaller than the largest that FP16 holds
+_ROWS = 64  # of a product that a kernel for tensor cores computes at a time, at least
 _EVEN = 4  # values of two bytes of which rows are multiples, for loads of more than one
 _MOST_NODES = 200  # between two casts: a longer way is no local edit
 
@@ -258,6 +260,7 @@ def _narrowed(view: ModelView, island: _Island, bounds: Bounds) -> Edit | Refusa
         "vanish" if exact else "narrow",
         kept=view.names(inner),
         uneven=view.names([one for one in inner if _uneven(view, one)]),
+        scant=view.names([one for one in inner if _scant(view, one)]),
     )
 
 
@@ -272,3 +275,14 @@ def _uneven(view: ModelView, node: ir.Node) -> bool:
     weight, result = (view.shape(one) or () for one in (node.inputs[1], node.outputs[0]))
     sizes = weight[:2] if node.op_type == "Conv" else (*weight[-2:], *result[-1:])
     return any(one is None or one % _EVEN for one in sizes)
+
+
+def _scant(view: ModelView, node: ir.Node) -> bool:
+    """Whether a product has fewer rows than a kernel for tensor cores computes at a time: tokens of
+    the batch, or places of its maps.
+    """
+    shape = view.fixed(node.outputs[0])
+    if node.op_type not in ("MatMul", "Gemm", "Conv") or shape is None:
+        return False
+    rows = (shape[0], *shape[2:]) if node.op_type == "Conv" else shape[:-1]
+    return math.prod(rows) < _ROWS

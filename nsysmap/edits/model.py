@@ -45,9 +45,13 @@ class Edit:
     parted: tuple[str, ...] = ()
     # of the nodes those that are still computed afterwards: a kernel that computes one stays
     kept: tuple[str, ...] = ()
+    # nodes that do afterwards what its nodes did
+    instead: tuple[str, ...] = ()
     # products that kernels for tensor cores may not take in the narrower type: rows that do not
     # fill whole vectors, convolutions by groups
     uneven: tuple[str, ...] = ()
+    # products of fewer rows than such a kernel computes at a time
+    scant: tuple[str, ...] = ()
     growth: float = 1.0  # how many times more bytes and operations its nodes have then
 
 

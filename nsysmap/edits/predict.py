@@ -192,31 +192,42 @@ def _apart_from_products(edit: Edit, layers: _Layers, times: EngineTimes) -> boo
 
 _STAY = frozenset(("product", "pooling", "attention", "norm", "softmax", "reduction", "resize"))
 """Work of kernels that no edit of their surroundings removes."""
+_LAID_OUT = frozenset(("pooling", "reduction", "norm", "softmax"))
+"""What kernels do that compute along some axes, for which their input may have to be laid out."""
 _LIKELY_FREED = 0.4
 """Share of the time of kernels that may become part of others which is saved in the mean of what
 was measured; in each pair it was either nothing or some six tenths (see docs/fix.md).
 """
 
 
-_REPLACED = 0.15
-"""Share of the time of a product that is lost or won at most where arithmetic that was a kernel of
-its own becomes part of it: TensorRT computes both by another kernel, which may be slower than the
-two were.  In one of six networks of convolutions it lost 0.09 of theirs (see docs/fix.md); half
-as much again is left for those that nobody measured.
+_REPLACED = 0.25
+"""Share of the time of a kernel that may be lost, or won, where nodes are taken from it, or where
+it takes up what was a kernel of its own: TensorRT chooses it anew, and it may be slower than what
+was there.  In two of eleven networks it lost, 0.07 and 0.2 of the time of these kernels (see
+docs/fix.md); a quarter more than the largest is left for those that nobody measured.
 """
 
 
-_AFRESH = 0.1
-"""Share of the time of a kernel that computes something else too which may be lost where nodes are
-taken from it: TensorRT chooses it anew.  An Expand taken away cost 0.03 of it (see docs/fix.md).
+_PRODUCTS_NARROWER = (0.05, 0.5, 0.9)
+"""Shares of the time of products in FP32 that they save in FP16: half the bytes, tensor cores at
+twice their rate, and other kernels.  In eight networks they saved 0.29 to 0.85 of it, 0.56 in the
+mean with a deviation of 0.2 (see docs/fix.md): the least is two and a half of these below the mean,
+and of what goes beyond the time of a small kernel, for none is faster than that.  The most is all
+but such a kernel, or but what half the bytes and operations need, where that is more.
 """
-
-
-_PRODUCTS_NARROWER = (0.25, 0.5, 0.9)
-"""Shares of the time of products in FP32 that they save in FP16: they took 0.15 to 0.71 of it (see
-docs/fix.md): half the bytes, tensor cores at twice their rate, and other kernels.  The least is of
-what goes beyond the time of a small kernel, for none is faster than that; the most is all but such
-a kernel, or what half the bytes and operations need, where that is more.
+_UNEVEN_NARROWER = (0.3, 0.9)
+"""The same of products that kernels for tensor cores may not take, likely and at most: as many
+loads as before, each of one value, or a kernel that fills up the rows.
+"""
+_SCANT_NARROWER = (-1.0, -0.3, 0.9)
+"""The same of products of few rows that take more than four times what their bytes and operations
+need: they wait for one step after the other.  A kernel for tensor cores computes many more rows,
+and took twice as long in the network that had such (see docs/fix.md).
+"""
+_WAITS = 4.0
+_ALIGNED = (0.05, 0.45, 0.9)
+"""Shares of the time of convolutions that they save with whole vectors of channels: in nine
+networks 0.22 to 0.7, 0.44 in the mean with a deviation of 0.15 (see docs/fix.md).
 """
 
 
@@ -242,6 +253,9 @@ def _vanish(edit: Edit, whole: _Layers, part: _Layers, times: EngineTimes) -> _G
     """
     stay = [one for one in whole if one.does in _STAY or one.nodes & frozenset(edit.kept)]
     whole = [one for one in whole if one not in stay]
+    others = times.of(edit.instead)
+    if edit.instead and all(one.nodes & frozenset(edit.nodes) for one in others):
+        whole = []  # TensorRT moved them together: the kernel stays, for what is done instead
     gone = sum(times.remaining(one) + times.between_ns for one in whole)
     beside = [one for one in times.of(edit.beside) if one not in whole and one not in part]
     pointwise = [one for one in beside if one.does not in ("product", "attention")]
@@ -250,8 +264,9 @@ def _vanish(edit: Edit, whole: _Layers, part: _Layers, times: EngineTimes) -> _G
     freed = sum(times.remaining(one) + times.between_ns for one in apart)
     narrower = sum(times.remaining(one) for one in stay if one.in_fp32)
     replaced = times.products_before(edit.nodes) if apart or pointwise else []
+    replaced += [one for one in part if one.does == "product" and one not in replaced]
     other = _other_kernels(replaced, times)
-    lost = other + _AFRESH * sum(times.remaining(one) for one in apart)
+    lost = other + _REPLACED * sum(times.remaining(one) for one in apart)
     if not whole and not freed and not narrower:
         return _Gain(NOTHING, "")
     told = [f"{counted(len(whole), 'kernel')} compute nothing else"] if whole else []
@@ -327,32 +342,38 @@ def _merge(edit: Edit, whole: _Layers, part: _Layers, times: EngineTimes) -> _Ga
 
 def _narrow(edit: Edit, whole: _Layers, part: _Layers, times: EngineTimes) -> _Gain:
     """Predicts the nodes in the narrower type, without the casts around them."""
-    uneven, kept = frozenset(edit.uneven), frozenset(edit.kept)
+    uneven, scant, kept = (frozenset(one) for one in (edit.uneven, edit.scant, edit.kept))
     low = likely = high = 0.0
-    slower = False
+    told = "half the bytes, and tensor cores at twice their rate"
     for one in (*whole, *part):
-        if not one.in_fp32:
-            continue
         time = times.remaining(one)
-        beyond = max(0.0, time - times.least_ns)
-        if one.does == "product" and one.nodes & uneven:
-            # as many loads as before, each of one value, or a kernel that fills up the rows
-            slower = True
-            low, likely, high = low - times.one_more_ns, likely + 0.3 * time, high + 0.9 * time
+        if not one.in_fp32:
+            if one in part:  # it only casts
+                low -= _REPLACED * time
             continue
-        if one.does == "product":
-            shares = _PRODUCTS_NARROWER
-            most = max(shares[2] * time, time - max(times.least_ns, one.bound_ns / 2))
+        if one.does != "product":
+            # of another layout than its neighbours, maybe, which one kernel more converts
+            low -= times.one_more_ns if one.does in _LAID_OUT and one.nodes & kept else 0
+            likely, high = likely + _NARROWER[1] * time, high + _NARROWER[2] * time
+        elif one.nodes & scant and time > _WAITS * one.bound_ns:
+            low, likely, high = (
+                at + share * time
+                for at, share in zip((low, likely, high), _SCANT_NARROWER, strict=True)
+            )
+            told = "half the bytes; products of few rows may take longer"
+        elif one.nodes & uneven:
+            low -= times.one_more_ns
+            likely += _UNEVEN_NARROWER[0] * time
+            high += _UNEVEN_NARROWER[1] * time
+            told = "half the bytes; not all products are of a form that tensor cores take"
         else:
-            shares = _NARROWER
-            most = shares[2] * time
-        low, likely, high = low + shares[0] * beyond, likely + shares[1] * time, high + most
+            shares = _PRODUCTS_NARROWER
+            low += shares[0] * max(0.0, time - times.least_ns)
+            likely += shares[1] * time
+            high += max(shares[2] * time, time - max(times.least_ns, one.bound_ns / 2))
     moved = ("cast", "movement", "reformat")
     casts = [one for one in whole if one.does in moved and not one.nodes & kept]
     gone = sum(times.remaining(one) + times.between_ns for one in casts)
-    told = "half the bytes, and tensor cores at twice their rate"
-    if slower:
-        told = "half the bytes; not all products are of a form that tensor cores take"
     return _Gain(
         SavedTime(round(likely + 0.8 * gone), round(low + 0.5 * gone), round(high + gone)),
         told,
@@ -369,7 +390,7 @@ def _align(edit: Edit, whole: _Layers, part: _Layers, times: EngineTimes) -> _Ga
     low, likely, high = (
         sum(min(share * at, at - edit.growth * one.bound_ns) for one, at in held)
         for held in [[(one, times.remaining(one)) for one in layers]]
-        for share in (0.2, 0.6, 0.9)
+        for share in _ALIGNED
     )
     return _Gain(
         SavedTime(round(likely - more), round(low - more), round(high)),

@@ -139,6 +139,7 @@ def _behind_moves(view: ModelView, node: ir.Node) -> Edit | None:
             " quantizer has the scale of the first",
             "vanish",
             beside=view.names([*moves, node]),
+            instead=view.names([node]),
         )
     if not all(_takes(view, one.op_type, before.inputs[0].dtype) for one in moves):
         return None

@@ -66,7 +66,7 @@ def test_a_narrower_type_saves_where_a_layer_computes_in_the_wider_one(wide: boo
 def test_what_only_moved_data_inside_a_kernel_may_free_it_for_another() -> None:
     held = times([layer(0, "a b", 4_000), layer(1, "c", 9_000, "product")])
     found = predict(replace(edit("vanish", "a"), unblocks=True), (), held)
-    assert -1_000 < made(found).saving.low_ns < 0  # what is left of it is chosen anew
+    assert -2_000 < made(found).saving.low_ns < 0  # what is left of it is chosen anew
     assert made(found).saving.high_ns > 4_000
     assert isinstance(predict(edit("vanish", "a"), (), held), Unwanted)
 
@@ -141,21 +141,21 @@ def test_arithmetic_that_becomes_part_of_a_product_may_make_it_slower() -> None:
     alone = made(predict(one, (), times(layers)))
     behind = replace(times(layers), made_by={"t": frozenset(["conv"]), "u": frozenset(["silu"])})
     found = made(predict(one, (), behind))
-    assert found.saving.low_ns == alone.saving.low_ns - 3_000
-    assert found.saving.high_ns == alone.saving.high_ns + 3_000
+    assert found.saving.low_ns == alone.saving.low_ns - 5_000
+    assert found.saving.high_ns == alone.saving.high_ns + 5_000
     assert found.saving.ns == alone.saving.ns
     assert "maybe a slower one" in found.basis
     folded = replace(edit("join", "conv t"), kind="epilogues")
-    assert made(predict(folded, (), times(layers))).saving.low_ns == -3_000
+    assert made(predict(folded, (), times(layers))).saving.low_ns == -5_000
     behind.credit(found)
-    assert made(predict(replace(one, nodes=("t",)), (), behind)).saving.low_ns > -3_000
+    assert made(predict(replace(one, nodes=("t",)), (), behind)).saving.low_ns > -5_000
 
 
 def test_what_is_as_fast_as_a_small_kernel_does_not_surely_gain_by_a_narrower_type() -> None:
     least = layer(0, "a", 2_000, "product", in_fp32=True)
     held = [least, layer(1, "b", 2_000), layer(2, "c", 20_000, "product", in_fp32=True)]
     assert made(predict(edit("narrow", "a"), (), times(held))).saving.low_ns == 0
-    assert made(predict(edit("narrow", "c"), (), times(held))).saving.low_ns == 18_000 / 4
+    assert made(predict(edit("narrow", "c"), (), times(held))).saving.low_ns == 18_000 / 20
 
 
 def test_a_product_whose_rows_do_not_fill_vectors_may_lose_by_a_narrower_type() -> None:
@@ -163,6 +163,30 @@ def test_a_product_whose_rows_do_not_fill_vectors_may_lose_by_a_narrower_type() 
     even, uneven = edit("narrow", "a"), replace(edit("narrow", "a"), uneven=("a",))
     assert made(predict(even, (), held)).saving.low_ns > 0
     assert made(predict(uneven, (), held)).saving.low_ns < 0
+
+
+def test_a_product_of_few_rows_that_only_waits_is_not_faster_in_a_narrower_type() -> None:
+    def saved(bound_ns: int) -> int:
+        waits = layer(0, "a", 8_000, "product", in_fp32=True, bound_ns=bound_ns)
+        held = times([waits, layer(1, "b", 2_000)])
+        return made(predict(replace(edit("narrow", "a"), scant=("a",)), (), held)).saving.ns
+
+    assert saved(bound_ns=10) < 0 < saved(bound_ns=6_000)  # the latter reads its weights
+
+
+def test_a_pool_in_fp32_may_need_another_layout_in_fp16() -> None:
+    held = times([layer(0, "cast pool", 5_000, "pooling", in_fp32=True)])
+    one = replace(edit("narrow", "cast pool"), kept=("pool",))
+    assert made(predict(one, (), held)).saving.low_ns < 0
+
+
+def test_a_quantizer_that_takes_another_s_place_is_computed_by_its_kernel() -> None:
+    apart = [layer(0, "q", 2_000, "quantize"), layer(2, "dq pool", 5_000, "pooling")]
+    moved = [layer(0, "q", 2_000, "quantize"), layer(2, "dq pool q2", 5_000, "pooling")]
+    one = replace(edit("vanish", "q dq", "pool q2"), instead=("q2",))
+    assert isinstance(predict(one, (), times(moved)), Unwanted)
+    both = times([*apart, layer(3, "q2", 2_000, "quantize")])
+    assert made(predict(one, (), both)).saving.low_ns > 0
 
 
 def test_added_channels_cost_bytes_and_operations() -> None:
