@@ -57,6 +57,12 @@ class Narrow:
             values[self.codes == np.iinfo(self.codes.dtype).max] = _MISSING
         return values
 
+    @property
+    def repeated(self) -> int | None:
+        """The value that all rows have, where it is stored once; else None."""
+        once = self.codes.strides == (0,) and self.near is None and not self.missing
+        return int(self.codes[0]) + self.least if once and len(self.codes) else None
+
     def part(self, rows: slice | NDArray[Any]) -> Narrow:
         """These rows; those of a slice over the same memory."""
         return Narrow(

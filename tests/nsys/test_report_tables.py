@@ -10,7 +10,7 @@ import pytest
 
 from nsysmap.core.errors import NsysmapError
 from nsysmap.core.memory import Narrow
-from nsysmap.core.table import MISSING, Text
+from nsysmap.core.table import MISSING, Text, uniform
 from nsysmap.inputs.nsys import report_events
 from nsysmap.inputs.nsys.own_reader import own_tables, version_in_report
 from nsysmap.inputs.nsys.report_tables import ReportTables, read_report
@@ -244,6 +244,27 @@ def test_a_table_takes_a_fifth_of_its_columns_until_they_are_asked_for(report: R
     start = held["start"]
     assert isinstance(start, np.ndarray)
     assert start.tolist() == [1000 * number for number in range(2000)]
+
+
+def test_a_column_of_one_value_is_one_value_and_reads_like_any(report: Reading) -> None:
+    many = [kernel(1000 * number, 1000 * number + 500) for number in range(20)]
+    held = report(*many, counts={1: 20}).tables[KERNEL]
+    device, start = held["deviceId"], held["start"]
+    assert isinstance(device, np.ndarray)
+    assert isinstance(start, np.ndarray)
+    assert uniform(device)
+    assert device.tolist() == device.tolist()[:1] * 20
+    assert not uniform(start)
+
+
+def test_batches_of_different_values_make_one_column(
+    report: Reading, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(report_events, "_BATCH_BYTES", 1)
+    events = (kernel(0, 5), kernel(10, 15), kernel(20, 25, name=2))
+    held = report(*events, per_block=2).tables[KERNEL]["demangledName"]
+    assert isinstance(held, np.ndarray)
+    assert held.tolist() == [1, 1, 2]
 
 
 def test_gpu_metrics_are_signed_numbers_of_their_sizes(opened: Opening) -> None:

@@ -7,14 +7,15 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from nsysmap.core.groups import like_texts
-from nsysmap.core.memory import Ints, compact, whole
+from nsysmap.core.memory import Ints, Narrow, compact, whole
 from nsysmap.core.records import dataclass
-from nsysmap.core.table import MISSING, IntArray, Text
+from nsysmap.core.table import MISSING, IntArray, Text, repeated
 from nsysmap.inputs.nsys.report_container import Container, damage, decompressed
 from nsysmap.inputs.nsys.report_layout import CLASS_FIELD, KINDS, NVTX, UNIT, EventKind
 from nsysmap.inputs.nsys.report_wire import (
@@ -58,14 +59,17 @@ class EventColumns(Mapping[str, IntArray | Text]):
     rows: int
 
     def __getitem__(self, name: str) -> IntArray | Text:
-        """A whole column, in a new array."""
-        column = np.empty(self.rows, np.int64)
-        at = 0
-        for piece in self.pieces[name]:
-            column[at : at + len(piece)] = whole(piece)
-            at += len(piece)
-        texts = self.texts.get(name)
-        return column if texts is None else decoded(column.astype(np.int32), texts)
+        """A whole column, in a new array; one value throughout is stored once."""
+        pieces, texts = self.pieces[name], self.texts.get(name)
+        kind = np.int64 if texts is None else np.int32
+        column = _repeated(pieces, kind, self.rows)
+        if column is None:
+            column = np.empty(self.rows, kind)
+            at = 0
+            for piece in pieces:
+                column[at : at + len(piece)] = whole(piece)
+                at += len(piece)
+        return column if texts is None else decoded(column, texts)
 
     def __iter__(self) -> Iterator[str]:
         """The names of the columns."""
@@ -74,6 +78,14 @@ class EventColumns(Mapping[str, IntArray | Text]):
     def __len__(self) -> int:
         """The number of columns."""
         return len(self.pieces)
+
+
+def _repeated(pieces: Sequence[Ints], kind: type[np.integer[Any]], rows: int) -> Any:
+    """The column of these pieces if all of them have the same one value, else None."""
+    values = {piece.repeated if isinstance(piece, Narrow) else None for piece in pieces}
+    if len(values) != 1 or (value := values.pop()) is None:
+        return None
+    return repeated(kind(value), rows)
 
 
 @dataclass(frozen=True)
