@@ -64,6 +64,15 @@ def rows_by_value(values: IntArray) -> list[tuple[int, IntArray]]:
     return list(zip(different.tolist(), np.split(order, first[1:]), strict=True))
 
 
+def rows_of_values(values: IntArray, rows: IntArray) -> list[tuple[int, IntArray]]:
+    """For each distinct value, ascending, those of ``rows`` that have it (``values`` are these
+    rows' own); ``rows`` themselves, not copied, where all have the same.
+    """
+    if len(different := distinct(values)) == 1:
+        return [(int(different[0]), rows)]
+    return [(value, rows[places]) for value, places in rows_by_value(values)]
+
+
 def sorted_order(*keys: IntArray) -> IntArray:
     """The stable order that sorts by the first key, then the second, …; fast if the rows are
     already in order of all keys, or of all but the first.
@@ -80,7 +89,7 @@ def is_sorted(*keys: IntArray) -> bool:
     if len(keys[0]) == 0:
         return True
     undecided = np.ones(len(keys[0]) - 1, np.bool_)
-    for key in keys:
+    for key in (key for key in keys if not uniform(key)):
         before, after = key[:-1], key[1:]
         if (undecided & (before > after)).any():
             return False

@@ -13,7 +13,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from nsysmap.core.groups import distinct, rows_by_value
+from nsysmap.core.groups import distinct, rows_by_value, rows_of_values
+from nsysmap.core.memory import in_pieces
 from nsysmap.core.records import dataclass
 from nsysmap.core.table import MISSING, BoolArray, IntArray, Table
 from nsysmap.trace.model import Trace
@@ -71,31 +72,38 @@ def _lost(trace: Trace) -> Iterator[LostCalls]:
     kind = calls.text("kind")
     launches = np.flatnonzero(kind.equals("launch") | kind.equals("graph-launch"))
     named = ranges.ints("process")
-    for process, mine in rows_by_value(calls.ints("process")[launches]):
-        rows, own = launches[mine], np.flatnonzero(named == process)
+    for process, rows in rows_of_values(calls.ints_at("process", launches), launches):
+        own = np.flatnonzero(named == process)
         if len(own) < 2 * _LEAST:
             continue
-        began = np.sort(calls.ints_at("start_ns", rows))
-        threads = [
-            _Launching(thread, calls, rows[places])
-            for thread, places in rows_by_value(calls.ints_at("thread", rows))
-        ]
-        threads.sort(key=lambda one: -len(one.began_ns))
-        last = np.partition(ranges.ints_at("start_ns", own), -_LEAST)[-_LEAST]
-        for one in threads[:_MOST_THREADS]:
-            found = _shown(ranges, own, one, began) if one.last_ns < last else None
-            if found and not _unjoined(trace.kernels, process, one.last_ns, found.after):
+        # of nearly all threads this is all that is asked
+        last = int(np.sort(ranges.ints_at("start_ns", own[-_LEAST:]))[0])
+        threads = rows_of_values(calls.ints_at("thread", rows), rows)
+        threads.sort(key=lambda one: -len(one[1]))
+        for thread, mine in threads[:_MOST_THREADS]:
+            last_ns = _last_end(calls, mine)
+            if last_ns >= last:
+                continue
+            began = np.sort(calls.ints_at("start_ns", mine))
+            launching = _Launching(process, thread, began, last_ns)
+            found = _shown(ranges, own, launching, np.sort(calls.ints_at("start_ns", rows)))
+            if found and not _unjoined(trace.kernels, process, last_ns, found.after):
                 yield found
 
 
+@dataclass(frozen=True)
 class _Launching:
     """When one thread launches."""
 
-    def __init__(self, thread: int, calls: Table, rows: IntArray) -> None:
-        self.thread = int(thread)
-        self.process = int(calls.ints_at("process", rows[:1])[0])
-        self.began_ns = np.sort(calls.ints_at("start_ns", rows))
-        self.last_ns = int(calls.ints_at("end_ns", rows).max())
+    process: int
+    thread: int
+    began_ns: IntArray  # in order
+    last_ns: int  # the end of the last
+
+
+def _last_end(calls: Table, rows: IntArray) -> int:
+    """When the last of these calls ended, looked up some at a time."""
+    return max(int(calls.ints_at("end_ns", piece).max()) for _, piece in in_pieces(rows))
 
 
 def _shown(

@@ -11,6 +11,7 @@ from nsysmap.core.groups import (
     distinct_rows,
     numbered,
     rows_by_value,
+    rows_of_values,
     runs,
     scattered,
     sorted_in_groups,
@@ -106,3 +107,11 @@ def test_scattered_numbers_differ_in_all_their_bits() -> None:
     assert len(np.unique(numbers)) == len(numbers)
     ones = ((numbers[:, None] >> np.arange(64, dtype=np.uint64)) & np.uint64(1)).mean(axis=0)
     assert ((ones > 0.49) & (ones < 0.51)).all()
+
+
+def test_rows_of_values_are_the_given_rows_of_each_value() -> None:
+    rows = np.array([9, 4, 7])
+    found = rows_of_values(np.array([5, 2, 5]), rows)
+    assert [(value, held.tolist()) for value, held in found] == [(2, [4]), (5, [9, 7])]
+    assert rows_of_values(np.array([5, 5, 5]), rows)[0][1] is rows
+    assert rows_of_values(rows[:0], rows[:0]) == []

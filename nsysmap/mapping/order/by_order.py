@@ -150,10 +150,11 @@ def inferences_of(
     # whatever ran on a process that the report does not tell may be of those that show theirs
     untold = (process == NO_PROCESS) & (process != NO_PROCESS).any()
     rows = np.flatnonzero(~inside & ~untold & (replayed | ~np.isin(process, shown)))
-    periods, open_rows = np.full(len(process), MISSING, np.int64), rows[:0]
     if len(rows):
         periods, open_rows = _by_periods(trace, tensorrt, tried, rows, replayed)
         found = find_inferences(trace, tensorrt, periods)
+    else:
+        periods, open_rows = np.full(len(process), MISSING, np.int64), rows
     open_rows = np.sort(np.concatenate([open_rows, mixed]))
     streams = align_streams(trace, open_rows, engines) if len(open_rows) else nothing
     if not streams.asked.any():
@@ -182,24 +183,23 @@ def _by_periods(
     in_turn = on_one_stream(trace)
     periods = find_periods(in_turn, mine, expected=expected).inference
     by_period = find_inferences(trace, tensorrt, periods)
-    periods = _cut_at_known(trace, by_period, tried, periods)
-    by_period = find_inferences(trace, tensorrt, periods)
+    cut = _cut_at_known(trace, by_period, tried, periods)
+    if cut is not periods:
+        periods = cut
+        by_period = find_inferences(trace, tensorrt, periods)
     open_rows = (
         _unexplained(trace, by_period, tried, mine[~replayed[mine]]) if engines else mine[:0]
     )
-    kept = (
-        _without_alone(trace, by_period, tried, periods)
-        if engines
-        else unit_of_work(
-            in_turn,
-            by_period if in_turn is trace else find_inferences(in_turn, tensorrt, periods),
-            turns=not _tensorrt_in(trace),
-        )
-    )
-    if not engines and not _mostly(trace, mine, kept) and not _tensorrt_in(trace):
-        # beside ranges or launches of hidden graphs that show inferences, a loop is a part of these
-        table = by_period.table
-        shown = distinct(table.ints("process")[~table.text("found_by").equals("period")])
+    if engines:
+        return _without_alone(trace, by_period, tried, periods), open_rows
+    # beside ranges or launches of hidden graphs that show inferences, a loop is a part of these
+    table = by_period.table
+    shown = distinct(table.ints("process")[~table.text("found_by").equals("period")])
+    if in_turn is not trace:
+        by_period = find_inferences(in_turn, tensorrt, periods)
+    del periods, cut
+    kept = unit_of_work(in_turn, by_period, turns=not _tensorrt_in(trace))
+    if not _mostly(trace, mine, kept) and not _tensorrt_in(trace):
         loops = long_loops(in_turn, mine[~np.isin(trace.kernels.ints_at("process", mine), shown)])
         kept = loops if (loops != MISSING).any() else kept
     return kept, open_rows
@@ -556,7 +556,7 @@ def _considered_stream(trace: Trace, streams: Streams, kernel: int) -> Considere
     if streams.run[kernel] < 0:
         return None
     mine = np.flatnonzero(streams.run == streams.run[kernel])
-    rows = launch_order(trace.kernels, mine, np.zeros(len(mine), np.int64))
+    rows = launch_order(trace.kernels, mine)
     inferences = len(np.unique(streams.run[streams.lane == streams.lane[kernel]]))
     return Considered(
         int(streams.engine[kernel]),

@@ -144,7 +144,7 @@ def align_streams(trace: Trace, rows: IntArray, engines: Sequence[Engine]) -> St
     result = Streams(**columns, orders=(), verdicts=())
     done = 0
     for _, members in rows_by_value(home):
-        mine = launch_order(kernels, rows[members], np.zeros(len(members), np.int64))
+        mine = launch_order(kernels, rows[members])
         if len(mine) > _MOST or _never_again(kernels.text("name").codes[mine]):
             continue
         launched = _stream_kernels(trace, mine)

@@ -8,8 +8,15 @@ import re
 
 import numpy as np
 
-from nsysmap.core.groups import distinct, rows_by_value
+from nsysmap.core.groups import (
+    distinct,
+    is_sorted,
+    numbered_in_turn,
+    rows_by_value,
+    rows_of_values,
+)
 from nsysmap.core.intervals import Spans, Timed
+from nsysmap.core.memory import in_pieces
 from nsysmap.core.records import dataclass
 from nsysmap.core.table import MISSING, BoolArray, IntArray, Table
 from nsysmap.names.decode import decode
@@ -243,7 +250,7 @@ def trials(kernels: Table) -> BoolArray:
     thread = kernels.ints("thread")
     for key in distinct(thread[tuning]).tolist():
         rows = np.flatnonzero(thread == key)
-        rows = launch_order(kernels, rows, np.zeros(len(rows), np.int64))
+        rows = launch_order(kernels, rows)
         open_ones = [np.flatnonzero(tuning[rows])]
         while open_ones:
             places = open_ones.pop()
@@ -282,32 +289,37 @@ def _first_launches(trace: Trace, loads: IntArray) -> IntArray:
     kernels, calls = trace.kernels, trace.api_calls
     loader, loaded = (calls.ints_at(name, loads) for name in ("process", "start_ns"))
     found = [np.zeros(0, np.int64)]
-    process, launch, node = (
-        kernels.ints("process"),
-        kernels.ints("launch"),
-        kernels.ints("graph_node_id"),
-    )
-    thread, names = kernels.ints("thread"), kernels.text("name").codes
     # without loads in the trace, none is waited for
     since_of = {one: int(loaded[mine].min()) for one, mine in rows_by_value(loader)}
-    launches = np.flatnonzero((launch >= 0) & (node == MISSING))
-    for one, mine in rows_by_value(process[launches]):
-        rows = launches[mine]
-        call, name = launch[rows], names[rows]
-        order = np.argsort(call, kind="stable")  # api_calls are by start
+    launches = np.flatnonzero(
+        (kernels.ints("graph_node_id") == MISSING) & (kernels.ints("launch") >= 0)
+    )
+    names = kernels.held_text("name").codes
+    for one, rows in rows_of_values(kernels.ints_at("process", launches), launches):
+        call = kernels.ints_at("launch", rows)
         first = np.zeros(len(rows), np.bool_)
-        first[order[np.unique(name[order], return_index=True)[1]]] = True
-        took = calls.ints_at("end_ns", call) - calls.ints_at("start_ns", call)
+        first[_first_of_each(names[rows].astype(np.int64), call)] = True
+        took = np.empty(len(rows), np.int64)
+        for places, some in in_pieces(call):
+            took[places] = calls.ints_at("end_ns", some) - calls.ints_at("start_ns", some)
         slow = took > max(_SLOW * float(np.median(took)), _LEAST_NS)
         others = float(slow[~first].mean()) if not first.all() else 0.0
         if not first.all() and float(slow[first].mean()) > _MORE_OFTEN * others:
             counts = call[first & slow]
-            of_threads = call[order[np.unique(thread[rows[order]], return_index=True)[1]]]
+            of_threads = call[_first_of_each(kernels.ints_at("thread", rows), call)]
             since = since_of.get(one, np.iinfo(np.int64).max)
             begun, ended = (calls.ints_at(name, counts) for name in ("start_ns", "end_ns"))
             loads_code = (ended >= since) | (ended - begun > _SETS_UP_NS)
             found.append(counts[~np.isin(counts, of_threads) | loads_code])
     return np.concatenate(found)
+
+
+def _first_of_each(values: IntArray, call: IntArray) -> IntArray:
+    """The places of the first call of each value; calls are numbered in order of their start."""
+    if is_sorted(call):
+        return numbered_in_turn([values])[0]
+    order = np.argsort(call, kind="stable")
+    return order[numbered_in_turn([values[order]])[0]]
 
 
 def _first_calls(trace: Trace, loads: IntArray) -> IntArray:
@@ -348,6 +360,8 @@ def _own_work(trace: Trace, loads: IntArray) -> _Part:
     """
     calls = trace.api_calls
     loads = loads[calls.text("api").where(lambda name: _LOAD.match(name) is not None)[loads]]
+    if not len(loads):
+        return loads, loads, loads, loads, loads, np.zeros(0, np.bool_)
     loader, process, start = (
         calls.ints_at(name, loads) for name in ("thread", "process", "start_ns")
     )
@@ -390,6 +404,8 @@ def _loads_ready_kernels(trace: Trace, process: IntArray, until: IntArray) -> Bo
     that libraries bring with them.
     """
     kernels, result = trace.kernels, np.zeros(len(until), np.bool_)
+    if not len(until):
+        return result
     names, launches = kernels.text("name"), kernels.ints("launch_start_ns")
     known = np.flatnonzero(launches != MISSING)
     rows_of = {one: known[at] for one, at in rows_by_value(kernels.ints("process")[known])}
@@ -415,20 +431,20 @@ def _first_of_names(trace: Trace) -> dict[tuple[int, int], IntArray]:
     launched before, in order.
     """
     kernels = trace.kernels
-    launched, thread, process, name = (
-        kernels.ints("launch_start_ns"),
-        kernels.ints("thread"),
-        kernels.ints("process"),
-        kernels.text("name").codes,
-    )
     found: dict[tuple[int, int], list[int]] = {}
-    rows = np.flatnonzero(launched != MISSING)
-    rows = rows[np.argsort(launched[rows], kind="stable")]
-    rows = rows[np.lexsort((name[rows], process[rows]))]
-    fresh = np.ones(len(rows), np.bool_)
-    fresh[1:] = (process[rows[1:]] != process[rows[:-1]]) | (name[rows[1:]] != name[rows[:-1]])
+    rows = np.flatnonzero(kernels.ints("launch_start_ns") != MISSING)
+    launched = kernels.ints_at("launch_start_ns", rows)
+    if not is_sorted(launched):
+        rows = rows[np.argsort(launched, kind="stable")]
+    del launched
+    names = kernels.held_text("name").codes
+    columns = (kernels.ints_at("process", rows), names[rows].astype(np.int64))
+    fresh = rows[numbered_in_turn(columns)[0]]
     for one, key, at in zip(
-        *(column[rows[fresh]].tolist() for column in (process, thread, launched)), strict=True
+        kernels.ints_at("process", fresh).tolist(),
+        kernels.ints_at("thread", fresh).tolist(),
+        kernels.ints_at("launch_start_ns", fresh).tolist(),
+        strict=True,
     ):
         found.setdefault((one, key), []).append(at)
     return {one: np.array(sorted(times), np.int64) for one, times in found.items()}

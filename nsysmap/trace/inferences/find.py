@@ -255,21 +255,37 @@ def _periodic(trace: Trace, periods: IntArray) -> _Executions:
     kernels = trace.kernels
     count = int(periods.max(initial=-1)) + 1
     rows = np.flatnonzero(periods >= 0)
-    order = rows[np.lexsort((kernels.ints("start_ns")[rows], periods[rows]))]
-    _, first = np.unique(periods[order], return_index=True)
-    start, end = kernels.ints("launch_start_ns")[order], kernels.ints("launch_end_ns")[order]
-    known = start != MISSING
-    start = np.where(known, start, kernels.ints("start_ns")[order])
-    end = np.where(known, end, kernels.ints("end_ns")[order])
+    keys = periods[rows], kernels.ints_at("start_ns", rows)
+    if not is_sorted(*keys):
+        rows = rows[sorted_order(*keys)]
+    del keys
+    first = runs(periods[rows])[1]
+    start, end = (
+        _launched_at(kernels, rows, name, own)
+        for name, own in (("launch_start_ns", "start_ns"), ("launch_end_ns", "end_ns"))
+    )
+    begin = rows[first]
     return _Executions(
         start_ns=np.minimum.reduceat(start, first) if count else start,
         end_ns=np.maximum.reduceat(end, first) if count else end,
-        process=kernels.ints("process")[order[first]],
-        thread=kernels.ints("thread")[order[first]],
+        process=kernels.ints_at("process", begin),
+        thread=kernels.ints_at("thread", begin),
         found_by=Text.same("period", count),
         launch_api=Text.same(None, count),
-        graph=kernels.ints("graph_node_id")[order[first]] != MISSING,
+        graph=kernels.ints_at("graph_node_id", begin) != MISSING,
     )
+
+
+def _launched_at(kernels: Table, rows: IntArray, name: str, own: str) -> IntArray:
+    """A time of the launches of these kernels, or the kernel's own where its launch is not in the
+    trace.
+    """
+    times = kernels.ints_at(name, rows)
+    lost = np.flatnonzero(times == MISSING)
+    if len(lost):
+        times = np.array(times)
+        times[lost] = kernels.ints_at(own, rows[lost])
+    return times
 
 
 def _joined(first: _Executions, second: _Executions) -> _Executions:
@@ -305,6 +321,8 @@ def _summary(
     span = np.where(first_start == MISSING, np.int64(MISSING), last_end - first_start)
     (device, context, stream), position = ran.home, ran.position
     launch_of = of_call[ran.launched]
+    launches = np.bincount(launch_of[launch_of >= 0], minlength=count)
+    del launch_of
     start, end = executions.start_ns[order], executions.end_ns[order]
     thread = executions.thread[order]
     enqueue = end - start
@@ -357,7 +375,7 @@ def _summary(
             | compiles,
             "complete": complete,
             "kernels": kernels,
-            "launches": np.bincount(launch_of[launch_of >= 0], minlength=count),
+            "launches": launches,
             "enqueue_start_ns": start,
             "enqueue_end_ns": end,
             "enqueue_ns": enqueue,

@@ -107,7 +107,7 @@ def _streams(trace: Trace, rows: IntArray) -> list[_Stream]:
     like, time = np.zeros(len(kernels), np.int64), launch_time(kernels)
     like[rows] = like_launches(trace, rows, copied=True)
     for _, places in rows_by_value(stream):
-        mine = launch_order(kernels, rows[places], np.zeros(len(places), np.int64))
+        mine = launch_order(kernels, rows[places])
         waits, copies = (counted[mine] for counted in asked)
         gap = np.diff(time[mine], prepend=time[mine[:1]])
         found.append(_Stream(mine, LaunchedKernels(codes[mine], waits, copies, gap), like[mine]))
@@ -119,7 +119,7 @@ def _between(trace: Trace, rows: IntArray, calls: BoolArray) -> IntArray:
     between the launch of the one before it on its thread and its own.
     """
     counted = np.zeros(len(trace.kernels), np.int64)
-    order = launch_order(trace.kernels, rows, np.zeros(len(rows), np.int64))
+    order = launch_order(trace.kernels, rows)
     counted[order] = calls_between(trace, order, calls)
     return counted
 

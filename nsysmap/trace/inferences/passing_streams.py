@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from nsysmap.core.groups import numbered, rows_by_value, runs
+from nsysmap.core.groups import distinct, numbered, rows_by_value, runs
 from nsysmap.core.table import MISSING, BoolArray, IntArray
 from nsysmap.trace.inferences.launch_order import launch_order
 from nsysmap.trace.model import Trace
@@ -20,10 +20,10 @@ def on_one_stream(trace: Trace) -> Trace:
     """
     kernels = trace.kernels
     stream = kernels.ints("stream")
-    if len(np.unique(stream)) < _FEWEST:
+    if len(distinct(stream)) < _FEWEST:
         return trace
     joined, changed = stream.copy(), False
-    order = launch_order(kernels, np.arange(len(kernels)), np.zeros(len(kernels), np.int64))
+    order = launch_order(kernels, np.arange(len(kernels)))
     feeder = numbered(*(kernels.ints(name)[order] for name in ("process", "context", "thread")))[1]
     threads = numbered(*(kernels.ints(name) for name in ("process", "context", "stream")))[1]
     shared = _shared(threads, kernels.ints("thread"))

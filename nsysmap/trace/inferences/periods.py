@@ -8,9 +8,17 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from nsysmap.core.groups import distinct, distinct_rows, numbered, rows_by_value
+from nsysmap.core.groups import (
+    distinct,
+    distinct_rows,
+    numbered,
+    numbered_in_turn,
+    rows_by_value,
+    rows_of_values,
+)
+from nsysmap.core.memory import in_pieces
 from nsysmap.core.records import dataclass
-from nsysmap.core.table import MISSING, BoolArray, IntArray, Table
+from nsysmap.core.table import MISSING, BoolArray, IntArray, Table, taken_values, uniform
 from nsysmap.trace.copies import blocking_copies
 from nsysmap.trace.inferences.compilation import trials
 from nsysmap.trace.inferences.find import Inferences, sequence_hashes
@@ -119,7 +127,9 @@ def find_periods(
 def _groups(trace: Trace, rows: IntArray, expected: int | None) -> list[_StreamKernels]:
     """One group for each set of streams that run one engine together."""
     kernels = trace.kernels
-    _, stream = numbered(*(kernels.ints(name)[rows] for name in ("process", "context", "stream")))
+    _, stream = numbered_in_turn(
+        kernels.ints_at(name, rows) for name in ("process", "context", "stream")
+    )
     known = _OfAllStreams(
         trace,
         launch_time(kernels),
@@ -127,7 +137,7 @@ def _groups(trace: Trace, rows: IntArray, expected: int | None) -> list[_StreamK
         _by_thread(trace, copies_of(trace)),
         expected,
     )
-    alone = [_group(known, rows[members]) for _, members in rows_by_value(stream)]
+    alone = [_group(known, members) for _, members in rows_of_values(stream, rows)]
     groups: list[_StreamKernels] = []
     for members in _together(known, alone):
         if len(members) == 1:
@@ -207,19 +217,38 @@ def _window(time: IntArray, group: _StreamKernels) -> tuple[IntArray, IntArray]:
 
 def _group(known: _OfAllStreams, rows: IntArray) -> _StreamKernels:
     kernels = known.trace.kernels
-    rows = launch_order(kernels, rows, np.zeros(len(rows), np.int64))
-    (streams,), stream = numbered(kernels.held_ints("stream").take(rows))
-    names = kernels.held_text("name").codes[rows].astype(np.int64)
-    codes = _renumbered(names * len(streams) + stream)
+    rows = launch_order(kernels, rows)
     gap = np.diff(known.time[rows], prepend=known.time[rows[:1]])
-    launch = kernels.held_ints("launch").take(rows)
-    replayed = (kernels.held_ints("graph_node_id").take(rows) != MISSING) & (launch != MISSING)
-    # a graph launch runs an inference
-    fresh = np.concatenate([[True], launch[1:] != launch[:-1]]) & replayed
-    syncs = _counted_between(kernels, rows, known.waits) + fresh
+    replayed, fresh = _replayed(kernels, rows)
+    syncs = _counted_between(kernels, rows, known.waits)
+    syncs += fresh
+    del fresh
     copies = _counted_between(kernels, rows, known.copies)
-    found = LaunchedKernels(codes, syncs, copies, gap, replayed=bool(replayed.all()))
+    codes = _kernels_on_streams(kernels, rows)
+    found = LaunchedKernels(codes, syncs, copies, gap, replayed=replayed)
     return _StreamKernels(rows, cut_inferences(found, expected=known.expected))
+
+
+def _kernels_on_streams(kernels: Table, rows: IntArray) -> IntArray:
+    """A small number for each combination of a kernel's name and its stream."""
+    (streams,), stream = numbered(kernels.ints_at("stream", rows))
+    codes = kernels.held_text("name").codes[rows].astype(np.int64)
+    codes *= len(streams)
+    codes += stream
+    return _renumbered(codes)
+
+
+def _replayed(kernels: Table, rows: IntArray) -> tuple[bool, BoolArray]:
+    """Whether CUDA graphs replayed all of these kernels, and at which of them a graph launch
+    begins, which runs an inference.
+    """
+    node = kernels.ints_at("graph_node_id", rows)
+    if uniform(node) and node[0] == MISSING:
+        return False, np.zeros(len(rows), np.bool_)
+    launch = kernels.ints_at("launch", rows)
+    replayed = (node != MISSING) & (launch != MISSING)
+    fresh: BoolArray = np.concatenate([[True], launch[1:] != launch[:-1]]) & replayed
+    return bool(replayed.all()), fresh
 
 
 def _renumbered(codes: IntArray) -> IntArray:
@@ -257,18 +286,21 @@ def _by_thread(trace: Trace, calls: BoolArray) -> dict[int, IntArray]:
 
 
 def _counted_between(kernels: Table, rows: IntArray, calls: Mapping[int, IntArray]) -> IntArray:
-    thread = kernels.held_ints("thread").take(rows)
-    launched = kernels.held_ints("launch_start_ns").take(rows)
     count = np.zeros(len(rows), np.int64)
+    if not any(len(begins) for begins in calls.values()):
+        return count
+    launched = kernels.ints_at("launch_start_ns", rows)
     known = np.flatnonzero(launched != MISSING)
-    for key, places in rows_by_value(thread[known]):
-        mine = known[places]
-        before = np.searchsorted(calls.get(key, _NO_CALLS), launched[mine], side="right")
-        count[mine] = np.diff(before, prepend=before[:1])
+    thread = kernels.ints_at("thread", rows)
+    for key, mine in rows_of_values(taken_values(thread, known), known):
+        if key not in calls:
+            continue
+        last = None  # how many calls there were before the last kernel so far
+        for _, piece in in_pieces(mine):
+            before = np.searchsorted(calls[key], launched[piece], side="right")
+            count[piece] = np.diff(before, prepend=before[0] if last is None else last)
+            last = before[-1]
     return count
-
-
-_NO_CALLS = np.zeros(0, np.int64)
 
 
 # --- what a program does over and over
@@ -297,18 +329,53 @@ def unit_of_work(trace: Trace, found: Inferences, *, turns: bool) -> IntArray:
     that it runs.  That is not asked of a process of which ranges or graph launches show inferences
     too.
     """
+    number = found.membership.ints("inference")
+    result, begins = _repeated(trace, found)
+    _without_trials(trace.kernels, number, result)
+    begins &= result
+    shown = distinct(found.table.ints("process")[~found.table.text("found_by").equals("period")])
+    process = trace.kernels.ints("process")
+    for one, rows in rows_of_values(process, np.arange(len(process))):
+        if one not in shown:
+            result[rows] &= _most(trace, rows, result[rows], marked=_marked(trace, rows, begins))
+    kept = np.zeros(len(found.table), np.bool_)
+    kept[number[result]] = True
+    del result, begins, process, rows
+    unit = np.where(
+        kept & found.table.text("found_by").equals("period"),
+        np.arange(len(kept)),
+        np.int64(MISSING),
+    )
+    if turns:
+        _join_turns(found.table, unit, shown)
+        _main_kind(trace, found, unit, shown)
+        _main_home(found.table, unit, shown)
+    _, numbered_anew = np.unique(unit[unit != MISSING], return_inverse=True)
+    unit[unit != MISSING] = numbered_anew
+    repeated = gather(unit, number)
+    del number
+    return _or_marked(trace, repeated, shown) if turns else repeated
+
+
+def _repeated(trace: Trace, found: Inferences) -> tuple[BoolArray, BoolArray]:
+    """True for the kernels of the inferences that are repetitions by their number
+    (`which_repeat`), and for the first kernel of each.
+    """
     kernels, number = trace.kernels, found.membership.ints("inference")
     result = np.zeros(len(kernels), np.bool_)
     inside = np.flatnonzero(number >= 0)
     order = launch_order(kernels, inside, number[inside])
+    del inside
     begin = np.flatnonzero(np.diff(number[order], prepend=-1))
     size = np.diff(np.append(begin, len(order)))
     which = number[order[begin]]
-    columns = found.table.take(which)
-    home = numbered(*(columns.ints(name) for name in ("process", "context", "stream")))[1]
-    sequence = numbered(
-        *(columns.ints(name) for name in ("process", "thread", "device", "kernel_sequence"))
-    )[1]
+    home, sequence = (
+        numbered_in_turn(found.table.ints_at(name, which) for name in names)[1]
+        for names in (
+            ("process", "context", "stream"),
+            ("process", "thread", "device", "kernel_sequence"),
+        )
+    )
     times = _times(trace, order, begin, size, sequence)
     begins = np.zeros(len(kernels), np.bool_)
     for _, members in rows_by_value(home):
@@ -324,27 +391,7 @@ def unit_of_work(trace: Trace, found: Inferences, *, turns: bool) -> IntArray:
             if yes:
                 result[order[np.repeat(begin[mine], size[mine]) + _within(size[mine])]] = True
                 begins[order[begin[mine]]] = True
-    _without_trials(kernels, number, result)
-    begins &= result
-    shown = distinct(found.table.ints("process")[~found.table.text("found_by").equals("period")])
-    for process, rows in rows_by_value(kernels.ints("process")):
-        if process not in shown:
-            result[rows] &= _most(trace, rows, result[rows], marked=_marked(trace, rows, begins))
-    kept = np.zeros(len(found.table), np.bool_)
-    kept[number[result]] = True
-    unit = np.where(
-        kept & found.table.text("found_by").equals("period"),
-        np.arange(len(kept)),
-        np.int64(MISSING),
-    )
-    if turns:
-        _join_turns(found.table, unit, shown)
-        _main_kind(trace, found, unit, shown)
-        _main_home(found.table, unit, shown)
-    _, numbered_anew = np.unique(unit[unit != MISSING], return_inverse=True)
-    unit[unit != MISSING] = numbered_anew
-    repeated = gather(unit, number)
-    return _or_marked(trace, repeated, shown) if turns else repeated
+    return result, begins
 
 
 def _without_trials(kernels: Table, number: IntArray, repeated: BoolArray) -> None:
@@ -353,6 +400,8 @@ def _without_trials(kernels: Table, number: IntArray, repeated: BoolArray) -> No
     """
     trial = trials(kernels)
     inside = trial & repeated
+    if not inside.any():
+        return
     tried_out = trial | np.isin(number, number[inside])
     thread, process = kernels.ints("thread"), kernels.ints("process")
     more = np.isin(process, process[~tried_out])
@@ -395,15 +444,26 @@ def _or_marked(trace: Trace, repeated: IntArray, shown: IntArray) -> IntArray:
     kernels = trace.kernels
     process = kernels.ints("process")
     marked = marked_steps(trace, np.flatnonzero(~np.isin(process, shown)))
+    if not (marked != MISSING).any():
+        return _without_holes(repeated)
     result, count = repeated.copy(), int(repeated.max(initial=-1)) + 1
-    rows_of = dict(rows_by_value(process))
+    rows_of = dict(rows_of_values(process, np.arange(len(process))))
     for one in distinct(process[marked != MISSING]).tolist():
         mine = rows_of[one]
         if not _is_step(kernels, mine[repeated[mine] != MISSING], repeated, marked):
             result[mine] = np.where(marked[mine] == MISSING, marked[mine], marked[mine] + count)
-    used = result != MISSING
-    result[used] = np.unique(result[used], return_inverse=True)[1].reshape(-1)
-    return result
+    return _without_holes(result)
+
+
+def _without_holes(number: IntArray) -> IntArray:
+    """The same numbers from 0 on without holes, in the same array; MISSING stays."""
+    used = distinct_rows(number, int(number.max(initial=-1)) + 1)
+    anew = np.zeros(int(used[-1]) + 1 if len(used) else 0, np.int64)
+    anew[used] = np.arange(len(used))
+    for rows, held in in_pieces(number):
+        known = held >= 0
+        number[rows[known]] = anew[held[known]]
+    return number
 
 
 def _is_step(kernels: Table, rows: IntArray, repeated: IntArray, marked: IntArray) -> bool:
@@ -534,7 +594,7 @@ def _marked(trace: Trace, rows: IntArray, begins: BoolArray) -> bool:
     """Whether a process has that many repetitions, beginning with these kernels, and the host waits
     or copies between most of them.
     """
-    own = launch_order(trace.kernels, rows, np.zeros(len(rows), np.int64))
+    own = launch_order(trace.kernels, rows)
     asked = np.cumsum(calls_between(trace, own, waits_of(trace) | copies_of(trace)))[begins[own]]
     return len(asked) >= _LEAST and float((np.diff(asked) > 0).mean()) >= _MOST
 
@@ -543,21 +603,17 @@ def _most(trace: Trace, rows: IntArray, repeated: BoolArray, *, marked: bool) ->
     """Whether most of these kernels, and of their time, are repetitions: between the first and the
     last one if those are marked. A preparation for much more that follows does not count.
     """
-    start, end = (trace.kernels.ints(name)[rows] for name in ("start_ns", "end_ns"))
     if not repeated.any():
         return False
-    follows = start > start[repeated].max()
-    if (end - start)[follows].sum() > _FOLLOWS * (end - start)[repeated].sum():
+    start = trace.kernels.ints_at("start_ns", rows)
+    took = trace.kernels.ints_at("end_ns", rows) - start
+    first, last = int(start[repeated].min()), int(start[repeated].max())
+    if took.sum(where=start > last) > _FOLLOWS * took.sum(where=repeated):
         return False
-    scope = (
-        (start >= start[repeated].min()) & (start <= start[repeated].max())
-        if marked
-        else np.ones(len(rows), np.bool_)
-    )
-    took = (end - start)[scope]
-    return bool(repeated[scope].mean() >= _MOST) and int(took[repeated[scope]].sum()) > _MOST * int(
-        took.sum()
-    )
+    scope = (start >= first) & (start <= last) if marked else np.ones(len(rows), np.bool_)
+    return bool(repeated[scope].mean() >= _MOST) and int(
+        took.sum(where=repeated & scope)
+    ) > _MOST * int(took.sum(where=scope))
 
 
 def which_repeat(shapes: Sequence[Recurring]) -> list[bool]:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from nsysmap.core.groups import distinct, in_first_order
 from nsysmap.core.records import dataclass
-from nsysmap.core.table import BoolArray, FloatArray, IntArray
+from nsysmap.core.table import BoolArray, CodeArray, FloatArray, IntArray
 
 _GRAMS = (1, 4, 16, 64, 256)  # lengths of the runs of kernels whose distances suggest a period
 _RARE = 12  # how many of the rarest runs of kernels are asked
@@ -529,14 +529,19 @@ def is_like(codes: IntArray, usual: IntArray) -> bool:
     return near and float(np.isin(codes, usual).mean()) >= _LIKE
 
 
-def are_like(codes: IntArray, first: IntArray, end: IntArray, usual: IntArray) -> BoolArray:
+def are_like(
+    codes: IntArray | CodeArray, first: IntArray, end: IntArray, usual: IntArray | CodeArray
+) -> BoolArray:
     """The same for each of these stretches of the codes, none of them empty: there may be as many
     as kernels.
     """
     size = end - first
-    common = np.concatenate([[0], np.cumsum(np.isin(codes, usual))])
+    common = np.zeros(len(codes) + 1, np.int64)
+    np.cumsum(np.isin(codes, usual), out=common[1:])
+    held = common[end]
+    held -= common[first]
     near = (_SIZE[0] * len(usual) <= size) & (size <= _SIZE[1] * len(usual))
-    result: BoolArray = near & ((common[end] - common[first]) / size >= _LIKE)
+    result: BoolArray = near & (held / size >= _LIKE)
     return result
 
 
@@ -552,11 +557,22 @@ def _windows(codes: IntArray, size: int) -> Hashes:
     base = np.uint64(0x9E3779B97F4A7C15)
     inverse = np.uint64(pow(int(base), -1, 2**64))
     with np.errstate(over="ignore"):
-        power = np.cumprod(np.concatenate([np.ones(1, np.uint64), np.full(n, base)]))
-        back = np.cumprod(np.concatenate([np.ones(1, np.uint64), np.full(n, inverse)]))
-        total = np.concatenate([np.zeros(1, np.uint64), np.cumsum(value[codes] * power[:n])])
-        result: Hashes = (total[size:] - total[: n - size + 1]) * back[: n - size + 1]
+        total = np.zeros(n + 1, np.uint64)
+        np.take(value, codes, out=total[1:])
+        total[1:] *= _powers(base, n)
+        np.cumsum(total[1:], out=total[1:])
+        result: Hashes = total[size:] - total[: n - size + 1]
+        del total
+        result *= _powers(inverse, len(result))
     return result
+
+
+def _powers(base: np.uint64, count: int) -> Hashes:
+    """The powers of a number, from the one with exponent 0 on."""
+    powers = np.full(count, base)
+    powers[:1] = 1
+    np.cumprod(powers, out=powers)
+    return powers
 
 
 def _words(codes: IntArray, starts: IntArray) -> tuple[IntArray, IntArray, IntArray]:
