@@ -1,18 +1,18 @@
-"""`dataclass`, whose constructor is written when the first object of the class is made.
+"""`dataclass`, whose constructor is compiled once several objects of the class were made.
 
 The standard library's decorator compiles up to six methods a class.  A command imports some three
 hundred frozen dataclasses, of which it makes objects of two thirds and compares or prints hardly
 any, and compiling all their methods took an eighth of the first screen's time.  This decorator
 calls the standard one for the fields, so that `fields`, `replace` and `asdict` work, compiles no
-constructor before it is needed, and shares the other methods between all classes.  A type checker
-sees the standard decorator.
+constructor for a class of which a command makes a few objects, and shares the other methods between
+all classes.  A type checker sees the standard decorator.
 """
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
-from functools import cache, wraps
+from functools import cache, partial, wraps
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -59,17 +59,53 @@ def kept(function: Callable[[Of], Found]) -> Callable[[Of], Found]:
     return asked
 
 
+_FEW = 4
+"""Objects of a class that are made without a compiled constructor: to compile one takes as long as
+to make a dozen so, and half of the classes of which a command makes any make no more than these.
+"""
+
+
 class _Constructor:
-    """`__init__` of a class until it is asked for: it then puts the compiled one in its place."""
+    """`__init__` of a class until a few objects are made: it then puts the compiled one in its
+    place.
+    """
 
     def __init__(self, class_: type) -> None:
-        self.class_ = class_
+        self.class_, self.made = class_, 0
 
     def __get__(self, instance: object, _class: type | None = None) -> Callable[..., None]:
+        if instance is not None and self.made < _FEW:
+            self.made += 1
+            return partial(self._fill, instance)
         method: Any = _constructor(self.class_)
         type.__setattr__(self.class_, "__init__", method)
         bound: Callable[..., None] = method if instance is None else method.__get__(instance)
         return bound
+
+    def _fill(self, instance: Any, /, *given: object, **named: object) -> None:
+        """What the compiled constructor does; arguments that do not fit are left to that one,
+        which says what is wrong with them.
+        """
+        fields = dataclasses.fields(self.class_)
+        parameters = [field.name for field in fields if field.init]
+        by_place = dict(zip(parameters, given, strict=False))
+        values = {**named, **by_place}
+        fits = len(values) == len(given) + len(named) and values.keys() <= set(parameters)
+        for field in fields:
+            if field.init and field.name in values:
+                value = values[field.name]
+            elif field.default_factory is not dataclasses.MISSING:
+                value = field.default_factory()
+            elif not field.init:
+                continue  # __post_init__ sets it
+            else:
+                value = field.default
+                fits = fits and value is not dataclasses.MISSING
+            instance.__dict__[field.name] = value
+        if not fits:
+            _constructor(self.class_)(instance, *given, **named)
+        elif hasattr(self.class_, "__post_init__"):
+            instance.__post_init__()
 
 
 def _constructor(class_: Any) -> Callable[..., None]:

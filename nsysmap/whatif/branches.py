@@ -224,8 +224,7 @@ def on_auxiliary_streams(
         for work in step.works:
             place = places[work.number]
             before = [here[one] for one in place.after if one in here]
-            placed = work.moved(place.queue, place.after, work.lead_ns)
-            lead_ns = node_lead_ns(placed, before, beside)
+            lead_ns = node_lead_ns(work, place.queue, before, beside)
             here[work.number] = work.moved(place.queue, place.after, lead_ns)
         return step._replace(
             call_ns=step.call_ns + (branches_ns if waits else 0), works=tuple(here.values())

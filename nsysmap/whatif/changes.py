@@ -194,7 +194,7 @@ def _graph_step(steps: Sequence[Step], timeline: Timeline, branches_ns: int) -> 
                 if work.after
                 else before
             )
-            lead_ns = node_lead_ns(work, [here[other] for other in after], costs)
+            lead_ns = node_lead_ns(work, work.queue, [here[other] for other in after], costs)
             works.append(work.moved(work.queue, after, lead_ns))
             last[work.queue], here[work.number] = work.number, work
     own_ns = sum(step.outside_ns - step.around_ns for step in steps) + costs.graph_own_ns
@@ -210,15 +210,19 @@ def _graph_step(steps: Sequence[Step], timeline: Timeline, branches_ns: int) -> 
     )
 
 
-def node_lead_ns(work: Work, after: Sequence[Work], costs: Costs) -> int:
-    """The time between the end of the nodes for which a node of a graph waits and its start; 0 if
-    it waits for none.
+def node_lead_ns(work: Work, queue: int, after: Sequence[Work], costs: Costs) -> int:
+    """The time between the end of the nodes for which a node of a graph waits and its start in
+    this queue; 0 if it waits for none.
     """
     if not after:
         return 0
+    crosses = behind_memset = False
+    for other in after:
+        crosses |= other.queue != queue
+        behind_memset |= other.kind == "memset"
     if work.kind == "memset":
         lead = costs.to_memset_ns
-    elif any(other.kind == "memset" for other in after):
+    elif behind_memset:
         lead = costs.from_memset_ns
     elif work.early and len(after) == 1 and after[0].end_ns - work.start_ns > MOVED_NS:
         # it began early and has waited within its recorded duration: it keeps its own overlap
@@ -227,7 +231,7 @@ def node_lead_ns(work: Work, after: Sequence[Work], costs: Costs) -> int:
         return costs.early_node_ns
     else:
         lead = costs.node_ns
-    return lead + (costs.crossing_ns if any(other.queue != work.queue for other in after) else 0)
+    return lead + (costs.crossing_ns if crosses else 0)
 
 
 def with_pinned_copies(timeline: Timeline) -> Changed:
@@ -434,9 +438,11 @@ def _with_needs(timeline: Timeline, need: Callable[[Work], float]) -> Timeline:
     """The timeline in which each piece of work needs that share of the GPU."""
 
     def step(old: Step) -> Step:
-        if all(need(work) == work.need for work in old.works):
+        needs = [need(work) for work in old.works]
+        if needs == [work.need for work in old.works]:
             return old
-        return old._replace(works=tuple([work._replace(need=need(work)) for work in old.works]))
+        works = [work.needing(share) for work, share in zip(old.works, needs, strict=True)]
+        return old._replace(works=tuple(works))
 
     return each_step(timeline, step)
 
@@ -494,11 +500,11 @@ def _on_queue(step: Step, queue: int, timeline: Timeline) -> Step:
         return step
     works: list[Work] = []
     for work in step.works:
-        placed = work._replace(
-            queue=queue, after=(works[-1].number,) if step.graph and works else ()
-        )
-        lead = node_lead_ns(placed, works[-1:], timeline.costs) if step.graph else work.lead_ns
-        works.append(placed._replace(lead_ns=lead))
+        after = (works[-1].number,) if step.graph and works else ()
+        lead_ns = work.lead_ns
+        if step.graph:
+            lead_ns = node_lead_ns(work, queue, works[-1:], timeline.costs)
+        works.append(work.moved(queue, after, lead_ns))
     # a graph without branches
     call_ns = min(step.call_ns, timeline.costs.graph_launch_ns) if step.graph else step.call_ns
     return step._replace(queue=queue if works else step.queue, works=tuple(works), call_ns=call_ns)
@@ -514,7 +520,7 @@ def without_kernels(timeline: Timeline, rows: frozenset[int]) -> Changed:
         result = []
         for step in steps:
             works = tuple(
-                work._replace(after=_spliced(work.after, gone))
+                work.moved(work.queue, _spliced(work.after, gone), work.lead_ns)
                 for work in step.works
                 if work.row not in rows
             )
@@ -558,8 +564,7 @@ def with_joined_kernels(
             return old
         return old._replace(
             works=tuple(
-                work._replace(dur_ns=length[work.row]) if work.row in length else work
-                for work in old.works
+                work.lasting(length[work.row]) if work.row in length else work for work in old.works
             )
         )
 

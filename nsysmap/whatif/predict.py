@@ -163,10 +163,7 @@ def _row(
     ends: Finished = ()  # of its inferences
     after: list[dict[Machine, int]] = []
     for make in plan.makes:
-        timelines = {
-            machine: make(timeline, machine) for machine, timeline in model.without.items()
-        }
-        first = timelines[likely]
+        first = make(model.likely, likely)
         if not isinstance(first, Timeline):
             return {
                 **row,
@@ -175,19 +172,13 @@ def _row(
             }
         if likeliest is None:
             likeliest, ends = first, replay(first)
-        after.append(
-            {
-                machine: _period(
-                    model,
-                    change,
-                    timeline,
-                    before[machine],
-                    ends if timeline is likeliest else None,
-                )
-                for machine, timeline in timelines.items()
-                if isinstance(timeline, Timeline)
-            }
-        )
+        times: dict[Machine, int] = {}
+        for machine, timeline in model.without.items():
+            changed = first if machine == likely else make(timeline, machine)
+            if isinstance(changed, Timeline):
+                known = ends if changed is likeliest else None
+                times[machine] = _period(model, change, changed, before[machine], known)
+        after.append(times)
     savings = [before[machine] - times[machine] for times in after for machine in times]
     spread = (
         RUN_TO_RUN * (max(after[0].values()) - min(after[0].values())) / 2 + NOISE * before[likely]
@@ -215,7 +206,7 @@ def _row(
         if saving is not None:
             low, high = min(low, saving), max(high, saving)
     saving, assumptions = told, f"{_basis(model)} {plan.assumptions}"
-    most_saved = _gpu_allows(model, change, plan.makes[0])
+    most_saved = _gpu_allows(model, change, likeliest)
     limited = saving > most_saved + spread
     if limited:
         saving, low, high = (
@@ -432,9 +423,9 @@ def _between(low: float, high: float) -> str:
     return f"{between.ends} {between.unit}"
 
 
-def _gpu_allows(model: Model, change: Change, make: Make) -> int:
+def _gpu_allows(model: Model, change: Change, changed: Timeline | None) -> int:
     """The largest possible saving in nanoseconds if kernels fill the GPU and run no more
-    concurrently than now: idle time, and the removed kernels.
+    concurrently than now: idle time, and the kernels that are not in the changed timeline.
     """
     if change.declared.more_kernels_at_once:
         return model.recorded_ns
@@ -449,11 +440,10 @@ def _gpu_allows(model: Model, change: Change, make: Make) -> int:
     busy = (int(covered(start, end, (window.begin_ns, window.end_ns)).sum()) - saved) / max(
         length, 1
     )
-    changed = make(model.likely, model.machines[0])
     now = sum(work.dur_ns for work in all_works(model.likely) if work.kind == "kernel")
     left = (
         [work for work in all_works(changed) if work.kind == "kernel"]
-        if isinstance(changed, Timeline)
+        if changed is not None
         else []
     )
     then = sum(work.dur_ns for work in left)

@@ -341,7 +341,7 @@ def _spaced(works: tuple[Work, ...], wider_ns: int, memset_ns: int) -> tuple[Wor
         lead_ns = work.lead_ns + (wider_ns if work.after else 0)
         if memsets.intersection(work.after):
             lead_ns = max(lead_ns - memset_ns, min(lead_ns, _BEHIND_MEMSET_NS))
-        spaced.append(work._replace(lead_ns=lead_ns))
+        spaced.append(work.moved(work.queue, work.after, lead_ns))
     return tuple(spaced)
 
 
@@ -354,7 +354,7 @@ def _work(work: Work, machine: Machine, saved_ns: int) -> Work:
     that the gaps stay as recorded.
     """
     if work.kind in COPIES:
-        return work._replace(dur_ns=max(work.dur_ns - machine.copied_ns, work.dur_ns // 2))
+        return work.lasting(max(work.dur_ns - machine.copied_ns, work.dur_ns // 2))
     if work.kind != "kernel":
         return work
-    return work._replace(dur_ns=max(work.dur_ns - saved_ns, work.dur_ns // 2))
+    return work.lasting(max(work.dur_ns - saved_ns, work.dur_ns // 2))

@@ -97,13 +97,16 @@ def _add_needs(
 ) -> None:
     weights = timeline.weights[thread]
     for step in steps:
-        if step.inference not in weights:
+        if not step.works or step.inference not in weights:
             continue
+        weight = weights[step.inference]
         needed = needed_ns[_phase_of(timeline, thread, step.inference)]
         for work in step.works:
-            if work.kind in needed:
-                share = min(work.need, 1.0) if work.kind == "kernel" else 1.0
-                needed[work.kind] += weights[step.inference] * share * work.dur_ns
+            kind = work.kind
+            if kind == "kernel":
+                needed[kind] += weight * min(work.need, 1.0) * work.dur_ns
+            elif kind in needed:
+                needed[kind] += weight * work.dur_ns
 
 
 def _phase_of(timeline: Timeline, thread: int, inference: int) -> int:

@@ -63,6 +63,31 @@ def test_the_constructor_takes_fields_by_place_and_by_name_and_fills_in_defaults
         Point(1, 2, [], 4)  # type: ignore[call-arg]
 
 
+def test_the_first_objects_of_a_class_are_made_as_those_after_the_constructor_is_compiled() -> None:
+    @records.dataclass(frozen=True)
+    class Seen(Point):
+        where: str = "here"
+        length: int = field(init=False)
+
+        def __post_init__(self) -> None:
+            object.__setattr__(self, "length", len(self.where))
+
+    made = [Seen(1, names=["a"], where="there") for _ in range(12)]
+    assert inspect.isfunction(vars(Seen)["__init__"])
+    assert {repr(one) for one in made} == {repr(made[0])}
+    assert list(vars(made[0])) == list(vars(made[-1]))
+
+    @records.dataclass(frozen=True)
+    class Wrong:
+        across: int
+        down: int = 2
+
+    for _ in range(12):
+        for given, named in (((), {}), ((1, 2, 3), {}), ((1,), {"across": 1}), ((1,), {"up": 1})):
+            with pytest.raises(TypeError, match=r"__init__\(\)"):
+                Wrong(*given, **named)
+
+
 def test_a_field_that_the_constructor_does_not_take_is_set_afterwards() -> None:
     placed = Placed(3, 4)
     assert placed.what == "3 by 4"

@@ -162,24 +162,24 @@ def test_a_node_that_began_early_keeps_its_overlap_if_that_is_more_than_chance(
 ) -> None:
     before = work(1, 5000)
     early = work(2, 100)._replace(start_ns=before.end_ns - overlap, early=True)
-    found = node_lead_ns(early, [before], MIXED)
+    found = node_lead_ns(early, early.queue, [before], MIXED)
     assert found == (40 - overlap if overlap > MOVED_NS else 500)
     # of two that it waits for, or of one that does not begin early, the usual gap
-    assert node_lead_ns(early, [before, before], MIXED) == 500
-    assert node_lead_ns(early._replace(early=False), [before], MIXED) == 500
+    assert node_lead_ns(early, early.queue, [before, before], MIXED) == 500
+    assert node_lead_ns(early._replace(early=False), early.queue, [before], MIXED) == 500
 
 
 def test_leads_of_nodes_by_kind() -> None:
     node, memset = work(5, 10), work(6, 10, "memset")
     other = work(7, 10, queue=1)
     at_once = node._replace(at_once=True)
-    assert node_lead_ns(node, [], MIXED) == 0
-    assert node_lead_ns(memset, [node], MIXED) == 900
-    assert node_lead_ns(memset, [other], MIXED) == 900 + 300
-    assert node_lead_ns(node, [memset, node], MIXED) == 3000
-    assert node_lead_ns(at_once, [node], MIXED) == -400
-    assert node_lead_ns(at_once, [node, node], MIXED) == 500
-    assert node_lead_ns(node, [node, other], MIXED) == 500 + 300
+    assert node_lead_ns(node, node.queue, [], MIXED) == 0
+    assert node_lead_ns(memset, memset.queue, [node], MIXED) == 900
+    assert node_lead_ns(memset, memset.queue, [other], MIXED) == 900 + 300
+    assert node_lead_ns(node, node.queue, [memset, node], MIXED) == 3000
+    assert node_lead_ns(at_once, at_once.queue, [node], MIXED) == -400
+    assert node_lead_ns(at_once, at_once.queue, [node, node], MIXED) == 500
+    assert node_lead_ns(node, node.queue, [node, other], MIXED) == 500 + 300
 
 
 # --- copies

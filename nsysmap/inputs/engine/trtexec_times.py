@@ -15,7 +15,6 @@ from typing import Any
 from nsysmap.core.errors import NsysmapError
 from nsysmap.core.records import dataclass
 from nsysmap.inputs.engine.layer_info import parse_json
-from nsysmap.inputs.engine.log import tensorrt_version
 from nsysmap.inputs.engine.tool_file import (
     begins_json_list,
     head_of,
@@ -161,6 +160,8 @@ def _summary(text: str, source: str) -> TrtexecTimes | None:
     at = text.rfind(_SUMMARY)
     if at < 0:
         return None
+    from nsysmap.inputs.engine.log import tensorrt_version  # few engine files are logs
+
     end = text.find("\n&&&&", at)
     block = text[at : end if end >= 0 else len(text)]
     measures = {}

@@ -5,11 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from nsysmap.answer.model import Answer
-from nsysmap.output.answers import whole_answer
-from nsysmap.output.sections import sections_of
 from nsysmap.output.text.screen import screen
 from nsysmap.text.lines import WHOLE, rendered, styled
-from nsysmap.text.page_lines import section_lines
 
 NARROWEST = 80  # columns
 
@@ -30,7 +27,11 @@ def report_text(
     """
     room = WHOLE if width is None else max(NARROWEST, width)
     lines = screen(report, room)
-    if full:
+    if full:  # the first screen needs nothing of these modules
+        from nsysmap.output.answers import whole_answer
+        from nsysmap.output.sections import sections_of
+        from nsysmap.text.page_lines import section_lines
+
         for section in (*whole_answer(report, given), *sections_of(report, room)):
             lines += [styled(""), *section_lines(section, room)]
     return rendered(lines, colour=colour)
