@@ -334,8 +334,8 @@ _WAYS_OF_CHANGES: Mapping[str, Mapping[str, tuple[Way, ...]]] = {
         CUDA: (_line(_GRAPH.format("launch_all(stream);")),),
         OTHER: (
             _say(
-                "capture one step: CUDA.@captured in CUDA.jl, Stream.begin_capture() in CuPy,"
-                " the stream of a queue in OpenACC"
+                "capture one step: cudaStreamBeginCapture() in C, CUDA.@captured in CUDA.jl,"
+                " Stream.begin_capture() in CuPy, the stream of a queue in OpenACC"
             ),
         ),
     },
@@ -408,7 +408,7 @@ _WAYS_OF_CHANGES: Mapping[str, Mapping[str, tuple[Way, ...]]] = {
         PYTORCH: (_line('batch = batch.pin_memory().to("cuda", non_blocking=True)'),),
         OTHER: (
             _say(
-                "copy to and from pinned memory: CUDA.pin() in CUDA.jl, cupyx.empty_pinned() in"
+                "pin it: cudaHostRegister() in C, CUDA.pin() in CUDA.jl, cupyx.empty_pinned() in"
                 " CuPy, cuda.pinned_array() in Numba"
             ),
         ),
@@ -543,10 +543,12 @@ _SHORTEN = "shorten the host's own work in the loop"
 _OFTEN = "sampling-period=125000"
 
 
-def nothing_to_prepare(*, osrt: bool = False, sampled: bool = False) -> AdvisedChange:
+def nothing_to_prepare(
+    command: str = "./PROGRAM", *, osrt: bool = False, sampled: bool = False
+) -> AdvisedChange:
     """Instead of `no-host-gap` where nothing is copied to or from the GPU while inferences run: no
-    data is prepared or taken that another thread could have, the work is the loop's own;
-    ``sampled``: there are CPU samples, but too few to tell.
+    data is prepared or taken that another thread could have, the work is the loop's own.
+    ``command`` stands for the program; ``sampled``: there are CPU samples, but too few to tell.
     """
     python = _SAMPLED.format("python-sampling=true", _traced(osrt), "python PROGRAM.py", "")
     option = _OFTEN if sampled else "sample=process-tree"
@@ -554,7 +556,7 @@ def nothing_to_prepare(*, osrt: bool = False, sampled: bool = False) -> AdvisedC
         **dict.fromkeys((API_PYTHON, PYTORCH, ONNX_RUNTIME), (_line(python),)),
         TENSORRT_LLM: (_LLM_ASYNC,),
         LLM_CPP: (_LLM_REQUESTS,),
-        ANY: (_line(_SAMPLED.format(option, _traced(osrt), "./PROGRAM", "")),),
+        ANY: (_line(_SAMPLED.format(option, _traced(osrt), command, "")),),
     }
     return AdvisedChange(_SHORTEN, ways, around=True)
 
@@ -995,6 +997,14 @@ TRIALS: Mapping[str, AdvisedChange] = {
         },
     ),
     "quantized-latency-bound": _WITHOUT_QUANTIZERS,
+    "transposed-norm": AdvisedChange(
+        "keep the transpose out of each norm",
+        _model(
+            "normalise before the tensor is transposed or sliced, or over the axis that lies"
+            " together in memory",
+            "normalise before the transpose or slice",
+        ),
+    ),
     "batch": _BATCH,
 }
 """What to try on layers that are far from the hardware's limits, by reason (see

@@ -67,6 +67,7 @@ _COMPILED_WORDS = (
     "cudapy", "__main__",
     "__omp_offloading_",
 )  # fmt: skip
+_JULIA = ("julia_", "CuKernelContext", "CuDeviceArray", "CompilerMetadata")
 _COLLECTIVE = ("ncclDevKernel", "ncclKernel")  # the latter before NCCL 2.19
 _TRT_NAME = re.compile(r"(^|_)trt(_|$)")  # in names of kernels of any family
 
@@ -87,6 +88,16 @@ class Program:
     # is unknown
     host: str | None = None
     collectives: bool = False  # its inferences exchange data with other GPUs, by NCCL
+    julia: bool = False  # kernels of Julia's compiler ran
+
+    @property
+    def command(self) -> str:
+        """What stands for the program in a line to paste: what starts it, as far as that is known,
+        and never its own name.
+        """
+        if self.julia:
+            return "julia PROGRAM.jl"
+        return "python PROGRAM.py" if self.host == PYTHON else "./PROGRAM"
 
     def at_least(self, version: Version) -> bool | None:
         """Whether its TensorRT is of this version or newer; None if unknown.
@@ -184,7 +195,10 @@ def program_of(tables: Mapping[str, Table]) -> Program:
         found = replace(found, tensorrt=None, since=None, before=None)
     elif found.shows_engine and found.tensorrt is None:
         found = _of_environment(found, tables)
-    return replace(found, collectives=_collectives(tables), host=host, rtx=rtx)
+    julia = found.kind == OTHER and any(
+        one in name for name in _texts(tables, "kernels", "name") for one in _JULIA
+    )
+    return replace(found, collectives=_collectives(tables), host=host, rtx=rtx, julia=julia)
 
 
 def _of_environment(program: Program, tables: Mapping[str, Table]) -> Program:
@@ -314,7 +328,8 @@ def _cpp(tables: Mapping[str, Table], kernels: Sequence[str]) -> bool:
     """Whether kernels ran whose names have parameters, as C++ mangles them, and none that a
     compiler of another language made: names alone are those of C, Fortran, OpenCL and others too.
     """
-    return any("(" in name for name in kernels) and not _compiled(tables, kernels)
+    mangled = any("(" in name or name.startswith("_Z") for name in kernels)
+    return mangled and not _compiled(tables, kernels)
 
 
 def _compiled(tables: Mapping[str, Table], kernels: Iterable[str]) -> bool:

@@ -92,6 +92,15 @@ PAUSES = 1.25
 _WORTH_MORE = 0.03
 _HOST = "no-host-gap"
 _ALLOCATING = ("alloc", "free")  # kinds of calls
+_WORK = ("kernels", "memcpys", "memsets")
+_PLACE = ("process", "device", "stream")  # of one stream
+# calls that make memory which host and GPU both read and write
+_SHARED = (
+    "cudaMallocManaged",
+    "cuMemAllocManaged",
+    "cudaHostGetDevicePointer",
+    "cuMemHostGetDevicePointer",
+)
 # of the window, idle while the host is busy elsewhere: of less no CPU samples are read
 _MUCH_IDLE = 0.05
 # of which the standard error of a share is at most 10 points
@@ -124,6 +133,8 @@ class RunFacts:
     kinds: int = 1
     # of the whole steady-state part: in calls that allocate and free device memory
     allocating_ns: int = 0
+    # of repetitions: one stream keeps all GPU work in order, and none of it reaches the host
+    in_order: bool = False
     has_osrt: bool = False  # calls of the operating system were traced
     has_samples: bool = False  # CPU samples were taken
 
@@ -155,9 +166,21 @@ def run_facts(tables: Mapping[str, Table], program: Program) -> RunFacts:
         loader,
         _kinds(tables["inference_groups"]),
         allocating_ns=_allocating_ns(tables),
+        in_order=repeats and not downloads and _in_order(tables),
         has_osrt=tables["capture"].only().flag("has_osrt"),
         has_samples=tables["capture"].only().flag("has_cpu_samples"),
     )
+
+
+def _in_order(tables: Mapping[str, Table]) -> bool:
+    """Whether one stream keeps all GPU work of the steady-state part in order, and no memory that
+    the host reads without a copy can hold results of it.
+    """
+    own = [work.take(_steady(tables, work)) for work in map(tables.__getitem__, _WORK)]
+    places = [np.concatenate([work.ints(key) for work in own]) for key in _PLACE]
+    api = tables["api_calls"].text("api")
+    shared = any(name.startswith(_SHARED) for name in api.values)
+    return not shared and all((place == place[:1]).all() for place in places)
 
 
 def _allocating_ns(tables: Mapping[str, Table]) -> int:
@@ -423,7 +446,8 @@ def _change(
         saving=Figure(saving, row.integer("low_saving_ns"), row.integer("high_saving_ns")),
         share=saving / before if before else None,
         basis="replay",
-        throughput_only=declared.throughput_only,
+        # with no result for the host to wait for, all steps end sooner in the same order
+        throughput_only=declared.throughput_only and not (name == "async" and runs.in_order),
         places=0,
         paste=made.paste,
         paste_pytorch=made.paste_pytorch,
@@ -516,7 +540,8 @@ def _shorten(runs: RunFacts) -> AdvisedChange:
     found = runs.host_evidence.sampled if runs.host_evidence is not None else ()
     if found:
         return as_sampled(", ".join(one.words for one in found[:_NAMED_CODE]))
-    return nothing_to_prepare(osrt=runs.has_osrt, sampled=runs.has_samples)
+    command = runs.program.command
+    return nothing_to_prepare(command, osrt=runs.has_osrt, sampled=runs.has_samples)
 
 
 def _unreplayed(rule: str, runs: RunFacts) -> AdvisedChange:

@@ -272,6 +272,12 @@ def kernel_titles(kernels: Sequence[tuple[str, str]], room: int) -> list[str]:
                 max(room - columns(what) - 3, _LEAST_NAME),
             )
             beside = [told if told.startswith("(") else f"({told})" for told in short]
+            if what == _UNKNOWN:  # nothing is known of it but what it is called
+                named |= {
+                    (what, name): f"cuda kernel: {told}"
+                    for name, told in zip(names, short, strict=True)
+                }
+                continue
             named |= {
                 (what, name): f"{what} {told}" for name, told in zip(names, beside, strict=True)
             }

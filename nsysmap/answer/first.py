@@ -14,9 +14,13 @@ from nsysmap.advice.program import (
     PYTORCH,
     TENSORRT_LLM,
     TORCH_TENSORRT,
+    program_of,
 )
+from nsysmap.advice.ways import how
 from nsysmap.answer import gains, whose, words
+from nsysmap.answer.actions import LEAST_SHARE
 from nsysmap.answer.costs import cost_rows, functions, kernel_titles, whole_forms
+from nsysmap.answer.headroom import TRANSPOSED_NORM
 from nsysmap.answer.headroom_words import farthest
 from nsysmap.answer.model import (
     WORK,
@@ -28,9 +32,10 @@ from nsysmap.answer.model import (
     Headroom,
     IdleCause,
     NextStep,
+    Trial,
     Trouble,
 )
-from nsysmap.answer.next_steps import long_kernel
+from nsysmap.answer.next_steps import LongKernel, long_kernel, pageable_copies
 from nsysmap.answer.ranks import replayed_alone
 from nsysmap.answer.unlike_loops import LoopAlone, from_first_to_last, unlike_loops
 from nsysmap.core.changes import CHANGES
@@ -58,7 +63,9 @@ _MUCH_COMPILING = 0.05  # of the time that counts: compiling is told from which 
 # of the time that counts: what lies between the first and the last, and does not, is told
 _LONG_PAUSE = 0.05
 _FAR = 0.75  # of the time in the trace: a shorter one without the profiler needs its reason
-_MOSTLY = 0.5  # of the time: a kind of repetitions that takes less is not what the program does
+# of the time: a kind of repetitions that takes less is not what the program does, and GPU work
+# within less of the trace is told with both
+_MOSTLY = 0.5
 _MUCH_OUTSIDE = 0.25  # of the kernel time: what is in no repetition is told from which on it is
 _FULL = 0.9  # of the SMs: kernels on so many are no reason to run others beside them
 _MOSTLY_KNOWN = 0.5  # of the kernel time: what the hardware needs is known from which on it is told
@@ -169,7 +176,12 @@ def doubts(answer: Answer) -> tuple[Doubtful, ...]:
     found = [_trouble(answer, one) for one in answer.errors]
     if told := _host(answer):
         found.append(Doubtful(told[0], shorter=told[1:]))
-    known = answer.inferences or answer.blocked or answer.next_steps
+    known = (
+        answer.inferences
+        or answer.blocked
+        or answer.next_steps
+        or answer.trace.nothing_recurs  # there is none
+    )
     if not (known or (not answer.tensorrt and long_kernel(answer.tables))):
         found.append(Doubtful(f"{words.none_of(answer)} was recognised: no time of one is known"))
     found += [
@@ -422,11 +434,25 @@ def main_gpu(answer: Answer) -> GpuTime | None:
     return known[0] if known else None
 
 
+def one_piece(answer: Answer) -> bool:
+    """Whether all GPU work of the trace is a single kernel, copy or memset."""
+    found = answer.trace
+    return found.kernels + found.copies + found.memsets == 1 and not found.graph_launches
+
+
 def busy(answer: Answer, gpu: GpuTime) -> tuple[str, ...]:
-    """How busy it was while it was profiled, and how busy it is without."""
+    """How busy it was while it was profiled, and how busy it is without; of a single piece of work,
+    which is always busy from its begin to its end, how long that is of the trace.
+    """
+    traced_ns = answer.trace.duration_ns
+    if one_piece(answer):
+        what = "kernel" if answer.trace.kernels else "copy" if answer.trace.copies else "memset"
+        return (f"one {what}, {rounded(gpu.window_ns)}, in {rounded(traced_ns)} of trace",)
     share = percent(gpu.busy_share or 0.0, 1, 0)
     span = "" if gpu.window == "inferences" else " from first to last work"
     long = f" ({rounded(gpu.window_ns)})" if span and answer.traced is None else ""
+    if long and gpu.window_ns < _MOSTLY * traced_ns:
+        span, long = " for", f" {rounded(gpu.window_ns)} of {rounded(traced_ns)} traced"
     which = f"GPU {gpu.device} " if len(answer.gpus) > 1 else ""
     without = answer.gpu_unprofiled
     then = (
@@ -447,7 +473,8 @@ def busy(answer: Answer, gpu: GpuTime) -> tuple[str, ...]:
         else ""
     )
     told = f"{which}{share} busy{span}"
-    return f"{told}{long}{then}{more}", f"{told}{long}{more}", f"{told}{long}", told
+    least = (told,) if span != " for" else ()
+    return f"{told}{long}{then}{more}", f"{told}{long}{more}", f"{told}{long}", *least
 
 
 def idle(answer: Answer, gpu: GpuTime) -> tuple[str, ...]:
@@ -603,16 +630,51 @@ def todo(answer: Answer) -> tuple[Todo, ...]:
     shown = gains.first_actions(answer)
     if unlike_loops(answer) is not None:  # a rate over unlike loops is of none of them
         shown = tuple(one for one in shown if not one.throughput_only)
-    before = _compiled(answer) or _one_kernel(answer)
-    if not before and not any(not one.throughput_only for one in shown):
-        before = _trials(answer)
+    before = _compiled(answer) or _run_once(answer)
+    shorter = [one for one in shown if not one.throughput_only]
+    if not before:
+        before = _trials(answer) if not shorter else _far_norm(answer, shorter)
     return (*before, *_actions(answer, shown[: gains.ACTIONS - len(before)]))
 
 
-def _one_kernel(answer: Answer) -> list[Todo]:
+def _run_once(answer: Answer) -> list[Todo]:
+    """What to do about what a program without a loop does once, where it takes much of the time."""
+    if answer.tensorrt or answer.inferences:
+        return []
+    kernel = long_kernel(answer.tables)
+    if kernel is None and not answer.trace.nothing_recurs:
+        return []
+    return _pageable(answer) or ([] if kernel is None else _one_kernel(answer, kernel))
+
+
+def _pageable(answer: Answer) -> list[Todo]:
+    """Pinned memory, where copies of pageable memory take more time than all kernels."""
+    found, gpu = pageable_copies(answer.tables), main_gpu(answer)
+    kernels = answer.tables["kernels"]
+    kernel_ns = int((kernels.ints("end_ns") - kernels.ints("start_ns")).sum())
+    if gpu is None or found is None or found.time_ns <= kernel_ns:
+        return []
+    least_ns = max(_MAJOR * gpu.window_ns, LEAST_SHARE * answer.trace.duration_ns)
+    if found.time_ns < least_ns:
+        return []
+    made = how(ADVISED["pinned-copies"], program_of(answer.tables))
+    return [
+        Todo(
+            "copy to and from pinned memory",
+            f"{rounded(found.time_ns)} of copies at {found.gigabytes_per_s:.1f} GB/s",
+            made.paste or "",
+            made.change or "",
+            "because the memory is pageable",
+            throughput=False,
+            paste_brief=made.paste_brief or "",
+            change_brief=made.change_brief or "",
+        )
+    ]
+
+
+def _one_kernel(answer: Answer, found: LongKernel) -> list[Todo]:
     """The kernel to make faster, where a few launches of one take most of a program's time."""
-    found = None if answer.tensorrt else long_kernel(answer.tables)
-    if found is None:
+    if found.time_ns < LEAST_SHARE * answer.trace.duration_ns:
         return []
     (name,) = functions([found.name])
     gain = f"{rounded(found.time_ns)} in {counted(found.launches, 'launch')}"
@@ -649,7 +711,19 @@ def _compiled(answer: Answer) -> list[Todo]:
     ]
 
 
-def _trials(answer: Answer) -> list[Todo]:
+def _far_norm(answer: Answer, shown: Sequence[Action]) -> list[Todo]:
+    """Norms far from every limit whose names tell why, where they cost more than what rules price:
+    a price is no prediction either.
+    """
+    if any(one.basis == "replay" for one in shown):
+        return []
+    priced = max(one.saving.ns for one in shown)
+    found = answer.headroom.trials if answer.headroom is not None else ()
+    far = [one for one in found if one.name == TRANSPOSED_NORM and one.at_most_ns > priced]
+    return _trials(answer, far) if far else []
+
+
+def _trials(answer: Answer, chosen: Sequence[Trial] = ()) -> list[Todo]:
     """What to try on the layers that are furthest from the hardware's limits, where the GPU is the
     limit.
     """
@@ -667,7 +741,7 @@ def _trials(answer: Answer) -> list[Todo]:
             paste_brief=one.paste_brief or "",
             change_brief=one.change_brief or "",
         )
-        for one in found.trials
+        for one in chosen or found.trials
         if not one.throughput_only
     ][:1]
 

@@ -14,6 +14,7 @@ from nsysmap.answer.model import Figure, GpuTime, Headroom, HeadroomGroup, Trial
 from nsysmap.core.headroom_reasons import TRIED_BY
 from nsysmap.core.idle_causes import IDLE_CAUSES
 from nsysmap.core.table import Row, Table
+from nsysmap.names.decode import decode
 from nsysmap.timing.layer_sums import alike, titles_of
 
 _GPU_BOUND = 0.8
@@ -27,6 +28,12 @@ _QUEUED = frozenset(
 )
 """Causes of idle time in which work was queued already."""
 _QUANTIZED = "quantized-latency-bound"  # a rule, and what to try about what it finds
+TRANSPOSED_NORM = "transposed-norm"
+"""What to try on norms with a transpose in them."""
+_NORMS = frozenset({"layernorm", "rmsnorm", "groupnorm", "softmax"})
+# share of the limit that is nearest: kernels that read 32 bytes for each 2 or 4 that they use, as
+# across a transpose, reach at most an eighth of it; norms alike without one reach half and more
+_FAR = 0.125
 _LEAST_TRIAL = 0.01
 """Share of the layers' time that something to try may save at least."""
 
@@ -72,6 +79,7 @@ def headroom_of(
         *_trials(found, program),
         *_other_types(found, program, changes, times),
         *_without_quantizers(found, program, tables["findings"], times),
+        *_transposed_norms(found, program, tables["layers"]),
     )
     return replace(
         found, trials=tuple(sorted(trials, key=lambda one: (one.throughput_only, -one.at_most_ns)))
@@ -268,6 +276,36 @@ def _without_quantizers(
     made = how(TRIALS[_QUANTIZED], program)
     layers = sorted(taken, key=lambda one: -taken[one])
     return (_trial(_QUANTIZED, made, round(at_most), layers),)
+
+
+def _transposed_norms(found: Headroom, program: Program, layers: Table) -> Sequence[Trial]:
+    """Norms and softmaxes without the transpose that is fused into them, where they are far from
+    every limit: their reads or writes then lie far apart.
+    """
+    names = {
+        row.integer("layer_id"): row.maybe_text("tactic") or row.text("name") for row in layers
+    }
+    mine = [
+        group
+        for group in found.groups
+        if group.headroom_ns
+        and group.reached is not None
+        and group.reached < _FAR
+        and all(_is_transposed_norm(names.get(one, "")) for one in group.layer_ids)
+    ]
+    at_most = sum(one.headroom_ns for one in mine)
+    if at_most < _LEAST_TRIAL * found.time_ns:
+        return ()
+    made = how(TRIALS[TRANSPOSED_NORM], program)
+    return (_trial(TRANSPOSED_NORM, made, at_most, [one.title for one in mine]),)
+
+
+def _is_transposed_norm(kernel: str) -> bool:
+    """Whether a kernel of this name both normalises and transposes."""
+    told = decode(kernel)
+    return any(one.name in _NORMS for one in told.patterns) and any(
+        one.op == "Transpose" for one in told.ops
+    )
 
 
 def _trial(

@@ -849,6 +849,7 @@ class TraceFacts:
     streams: int
     dropped_rows: int
     overhead_ns: int
+    nothing_recurs: bool = False  # whole programs without a loop
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ from nsysmap.core.records import dataclass
 from nsysmap.core.table import Table
 from nsysmap.text.units import counted
 
+_PROFILE, _TRACED = "nsys profile", "-t cuda,nvtx,osrt -o report"
 _LEAST = 3  # launches: what comes so often may repeat
 
 
@@ -56,6 +57,27 @@ def long_kernel(tables: Mapping[str, Table]) -> LongKernel | None:
     )
 
 
+@dataclass(frozen=True)
+class PageableCopies:
+    """Copies to and from pageable memory of the host, which CUDA copies once more."""
+
+    time_ns: int
+    size: int  # bytes
+
+    @property
+    def gigabytes_per_s(self) -> float:
+        """How fast they were."""
+        return self.size / self.time_ns
+
+
+def pageable_copies(tables: Mapping[str, Table]) -> PageableCopies | None:
+    """The copies to and from pageable memory; None if there are none."""
+    copies = tables["memcpys"]
+    pageable = copies.text("source").equals("pageable") | copies.text("target").equals("pageable")
+    time_ns = int((copies.ints("end_ns") - copies.ints("start_ns"))[pageable].sum())
+    return PageableCopies(time_ns, int(copies.ints("bytes")[pageable].sum())) if time_ns else None
+
+
 def next_steps(tables: Mapping[str, Table], program: Program) -> tuple[NextStep, ...]:
     """What to capture or export to decide what the trace, or a missing engine file, leaves
     undecided.
@@ -69,7 +91,7 @@ def next_steps(tables: Mapping[str, Table], program: Program) -> tuple[NextStep,
         steps.append(
             NextStep(
                 "capture again, because the kernels inside CUDA graphs are hidden",
-                "nsys profile --cuda-graph-trace=node -t cuda,nvtx,osrt -o report ./PROGRAM",
+                f"{_PROFILE} --cuda-graph-trace=node {_TRACED} {program.command}",
             )
         )
     elif not gpu_work and (capture.flag("has_api_calls") or _nothing_recorded(tables)):
@@ -78,10 +100,12 @@ def next_steps(tables: Mapping[str, Table], program: Program) -> tuple[NextStep,
         steps.append(
             NextStep(
                 "capture again, because the trace has no GPU work",
-                "nsys profile -t cuda,nvtx,osrt -o report ./PROGRAM",
+                f"{_PROFILE} {_TRACED} {program.command}",
             )
         )
-    elif not program.shows_engine and long_kernel(tables) is not None:
+    elif not program.shows_engine and (
+        capture.flag("nothing_recurs") or long_kernel(tables) is not None
+    ):
         pass  # the program does that once: another capture would show the same
     elif not len(tables["inferences"]):
         found = "capture a loop of the same inference, because none was recognised"
@@ -90,7 +114,7 @@ def next_steps(tables: Mapping[str, Table], program: Program) -> tuple[NextStep,
             if program.shows_engine
             else "capture a loop, because no repetition was recognised"
         )
-        steps.append(NextStep(why, "nsysmap record -- ./PROGRAM"))
+        steps.append(NextStep(why, f"nsysmap record -- {program.command}"))
     if (
         program.shows_engine
         and not len(tables["engines"])

@@ -180,7 +180,11 @@ def _gpu(answer: Answer, fit: _Fit) -> list[Block]:
     gpu = first.main_gpu(answer)
     if gpu is None:
         return []
-    blocks: list[Block] = [Meter(gpu.busy_share or 0.0, fit(first.busy(answer, gpu), taken=METER))]
+    blocks: list[Block] = (
+        [Paragraph(fit(first.busy(answer, gpu)))]
+        if first.one_piece(answer)
+        else [Meter(gpu.busy_share or 0.0, fit(first.busy(answer, gpu), taken=METER))]
+    )
     named = any(one.above_ns for one in first.costs(answer))
     told = (
         first.copying(gpu),

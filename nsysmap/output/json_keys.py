@@ -130,7 +130,7 @@ REPORT: Declared = {
     TraceFacts: keys(
         "source nsys_version schema_version form tensorrt_version duration_ns "
         "cuda_graph_trace graph_launches kernels copies memsets processes threads streams "
-        "dropped_rows overhead_ns"
+        "dropped_rows overhead_ns nothing_recurs"
     ),
     Gpu: keys("device name chip compute sm_count memory_bytes bandwidth_bytes_per_s"),
     Spread: keys("median=median_ns p95=p95_ns"),

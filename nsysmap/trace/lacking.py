@@ -123,6 +123,8 @@ def _lacking(trace: Trace, cuda_graph_trace: str) -> Iterator[Note]:
         ]
     ):
         yield Note("info", f"nsys reported at the end of the capture: {'; '.join(warnings)}.")
+    if (error := recording.output.error) is not None and any(len(one) for one in gpu_work(trace)):
+        yield _ended(error)
     if trace.gpu_metrics.tables is None and (recording.counters_asked_for or recording.no_counters):
         why = recording.no_counters or _NO_REASON
         yield Note(
@@ -130,6 +132,15 @@ def _lacking(trace: Trace, cuda_graph_trace: str) -> Iterator[Note]:
             f"Hardware counters were to be sampled, and the trace has none: {why}.",
             brief="hardware counters were to be sampled, and the trace has none",
         )
+
+
+def _ended(error: str) -> Note:
+    """The note on a program that ended with an error after it had given the GPU work."""
+    brief = f"{error}: the trace has what it did before"
+    told = (
+        f"{error[0].upper()}{error[1:]}, as it wrote to stderr: the trace has what it did before."
+    )
+    return Note("warning", f"{told} Run it without nsys first.", brief=brief)
 
 
 def _no_gpu(trace: Trace) -> Note:

@@ -8,7 +8,7 @@ in our own words.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from nsysmap.core.records import dataclass
 
@@ -59,6 +59,53 @@ _FAILURES = tuple(
 )
 
 
+# what stands last on stderr where a program ended with an error, whatever it did before; the surest
+# first
+_LAST_WORDS = tuple(
+    (re.compile(pattern, re.MULTILINE), told)
+    for pattern, told in (
+        (
+            r"^terminate called after throwing an instance of '(?P<name>[\w:]{1,80})"
+            r"[^\n]*(?:\n +what\(\):[^\n]*)?\s*\Z",
+            "the program ended with a C++ exception ({name})",
+        ),
+        (
+            r"exited on signal \d+ \((?P<name>[A-Z][\w ]{1,40})\)\.\s*-*\s*\Z",
+            "a process of the program ended by a signal ({name})",
+        ),
+        (
+            r"Signal: (?P<name>[A-Z][\w ]{1,40}) \(\d+\)$[\s\S]*"
+            r"\*\*\* End of error message \*\*\*\s*\Z",
+            "the program ended by a signal ({name})",
+        ),
+        (r"^Segmentation fault[^\n]*\s*\Z|core dumped\)?\s*\Z", "the program crashed"),
+        (r": Assertion [^\n]* failed\.\s*\Z", "the program ended, as an assertion failed"),
+        (
+            r"\Wan illegal memory access was encountered\W[^\n]*\s*\Z",
+            "the program ended with a CUDA error (illegal memory access)",
+        ),
+        (
+            r"non-zero (?:status, thus causing\s+the job to be terminated|exit code)"
+            r"[\s\S]{0,300}\Z",
+            "a process of the MPI job ended with an error",
+        ),
+        (
+            r"^ERROR: [\s\S]*(?:^in expression starting at [^\n]*|_start\(\)\s+@ Base [^\n]*)\s*\Z",
+            "the program ended with an error of Julia",
+        ),
+    )
+)
+_FRAME = '  File "'  # begins the line of a function in Python's traceback
+_RAISED = re.compile(rf"(?:[\w.]*\.)?(?P<name>{_FILE}?)(?::|\Z)")
+# of threads that end alone, and of what Python ignores: the program goes on
+_GOES_ON = ("Exception in thread ", "Exception ignored ")
+_NO_ERROR = ("KeyboardInterrupt", "SystemExit", "GeneratorExit")
+# lines of an exception's message, at most: PyTorch's CUDA errors have four
+_MESSAGE_LINES = 5
+# how lines of a log begin: what logs an exception goes on
+_LOGGED = re.compile(r"\d{4}-|\[|[IWEF]\d{4} |(?:INFO|WARN|WARNING|DEBUG)\b|\d+%|\s*\d+/\d+")
+
+
 @dataclass(frozen=True)
 class ProgramOutput:
     """Facts from the program's own output."""
@@ -67,6 +114,7 @@ class ProgramOutput:
     # it wrote to stderr, and nothing of that is known here
     complained: bool = False
     trtexec_version: str | None = None  # 8.5.1, of the trtexec that ran
+    error: str | None = None  # with which it ended as the last of what it wrote, in our words
 
 
 def program_output(written: Iterable[tuple[str | None, str | None]]) -> ProgramOutput:
@@ -78,7 +126,41 @@ def program_output(written: Iterable[tuple[str | None, str | None]]) -> ProgramO
         failure=_failure(errors),
         complained=bool(errors.strip()),
         trtexec_version=None if version is None else _version(int(version.group("number"))),
+        error=next(
+            (told for name, held in named if "stderr" in name and (told := _error(held))), None
+        ),
     )
+
+
+def _error(written: str) -> str | None:
+    """The error with which a process ended, if that is the last of what it wrote to stderr:
+    warnings, and errors that it survived, stand before other lines.
+    """
+    raised = _raised(written.rstrip().splitlines())
+    if raised is not None:
+        return f"the program ended with Python's {raised}"
+    for pattern, told in _LAST_WORDS:
+        if found := pattern.search(written):
+            return told.format(**found.groupdict())
+    return None
+
+
+def _raised(lines: Sequence[str]) -> str | None:
+    """The name of the exception in the traceback that a program ends with."""
+    frames = [at for at, line in enumerate(lines) if line.startswith(_FRAME)]
+    if not frames:
+        return None
+    first = max((at for at, line in enumerate(lines) if line.startswith("Traceback ")), default=0)
+    if any(line.startswith(_GOES_ON) for line in lines[max(first - 1, 0) : first + 1]):
+        return None
+    behind = (at for at in range(frames[-1] + 1, len(lines)) if not lines[at].startswith(" "))
+    at = next((at for at in behind if lines[at]), len(lines))
+    message = lines[at + 1 :]
+    if at == len(lines) or len(message) > _MESSAGE_LINES or any(map(_LOGGED.match, message)):
+        return None
+    found = _RAISED.match(lines[at])
+    name = None if found is None else found.group("name")
+    return name if name and name[0].isupper() and name not in _NO_ERROR else None
 
 
 def _failure(errors: str) -> str | None:

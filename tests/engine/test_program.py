@@ -97,6 +97,21 @@ def test_kernels_that_python_launches_are_no_program_in_cpp() -> None:
     assert program_of(tables(kernels=("k(int)",), host="other")).kind == CUDA
 
 
+@pytest.mark.parametrize(
+    ("kernels", "host", "command"),
+    [
+        (("k(int)",), None, "./PROGRAM"),
+        (("k(int)",), "other", "./PROGRAM"),
+        (("k(int)",), "python", "python PROGRAM.py"),
+        (("julia_add_(CuDeviceArray<float, (int)1, (int)1>)",), "other", "julia PROGRAM.jl"),
+    ],
+)
+def test_a_line_to_paste_starts_the_program_as_this_one_was(
+    kernels: tuple[str, ...], host: str | None, command: str
+) -> None:
+    assert program_of(tables(kernels=kernels, host=host)).command == command
+
+
 def tables(  # each is a column of some table
     *,
     kernels: tuple[str, ...] = (),

@@ -4,16 +4,20 @@ which program.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
 import pytest
 
+from nsysmap.advice.program import Program
 from nsysmap.answer import first
-from nsysmap.answer.headroom import is_gpu_bound
+from nsysmap.answer.headroom import _transposed_norms, is_gpu_bound
 from nsysmap.answer.headroom_words import distance, farthest, why
-from nsysmap.answer.model import Answer, GpuTime, Headroom, HeadroomGroup, IdleCause
+from nsysmap.answer.model import Answer, Figure, GpuTime, Headroom, HeadroomGroup, IdleCause
 from nsysmap.api import analyze
+from nsysmap.core.columns import integer, text
+from nsysmap.core.table import Spec, Table
 from tests.places import FIXTURES
 
 REAL = FIXTURES / "real_trt"
@@ -152,3 +156,43 @@ def test_what_is_unknown_is_said_and_not_taken_as_nothing() -> None:
     assert (found.headroom_ns, found.share) == (9_000, 0.1)
     assert "unknown" in distance(found)
     assert farthest(found) == (known,)
+
+
+MOVED = "__myl_ReshSlicTranSlicCastMeanSubMulMeanAddSqrtDivMulCastMulAdd_0x" + "7" * 32
+PLAIN = "__myl_CastMeanSubMulMeanAddSqrtDivMulCastMulAdd_0x" + "8" * 32
+
+
+@pytest.mark.parametrize(
+    ("name", "reached", "told"),
+    [
+        (MOVED, 0.02, True),
+        (MOVED, 0.5, False),  # it reads as fast as others
+        (PLAIN, 0.02, False),  # nothing is transposed in it
+        ("__myl_TranAddMul_0x" + "9" * 32, 0.02, False),  # it is no norm
+    ],
+)
+def test_a_norm_far_from_every_limit_is_to_go_without_its_transpose(
+    name: str, reached: float, *, told: bool
+) -> None:
+    answer = _answer(REAL / "bert_eager-sync.nsys-rep", REAL / "bert_eager.engine.json")
+    found = answer.headroom
+    assert found is not None
+    group = replace(
+        found.groups[0], layer_ids=(0,), reached=reached, time_ns=60_000, least_ns=10_000
+    )
+    layers = Table.of_rows(
+        Spec("layers", "", (integer("layer_id", ""), text("tactic", ""), text("name", ""))),
+        [{"layer_id": 0, "tactic": name, "name": "norm"}],
+    )
+    trials = _transposed_norms(replace(found, groups=(group,)), Program(), layers)
+    assert [one.at_most_ns for one in trials] == ([50_000] if told else [])
+    if not told:
+        return
+    # before what a rule prices lower, and after what a replay predicts
+    priced = next(one for one in answer.actions if not one.throughput_only)
+    priced = replace(priced, basis="rule", saving=Figure(40_000, 0, 40_000), name="channels")
+    bound = replace(answer, actions=(priced,), headroom=replace(found, gpu_bound=True))
+    bound = replace(bound, headroom=replace(found, gpu_bound=True, trials=tuple(trials)))
+    assert trials[0].title in first.todo(bound)[0].title
+    replayed = replace(bound, actions=(replace(priced, basis="replay"),))
+    assert trials[0].title not in first.todo(replayed)[0].title

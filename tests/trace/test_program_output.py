@@ -86,3 +86,59 @@ def test_versions_are_written_as_numbers(number: str, version: str) -> None:
 def test_without_any_output_nothing_is_told() -> None:
     found = program_output([("stdout", None), (None, "x")])
     assert (found.failure, found.complained, found.trtexec_version) == (None, False, None)
+
+
+IN_PYTHON = 'Traceback (most recent call last):\n  File "/home/me/a.py", line 5, in f\n    a[a]\n'
+
+
+@pytest.mark.parametrize(
+    ("stderr", "told"),
+    [
+        (f"{IN_PYTHON}IndexError: arrays used as indices\n", "IndexError"),
+        (f"UserWarning: old\n{IN_PYTHON}numba.cuda.X.NvvmError: no\nlib.so: no\n", "NvvmError"),
+        (f"{IN_PYTHON}RuntimeError: CUDA error\nCUDA kernel errors\nFor debugging\n", "Runtime"),
+        ("terminate called after throwing an instance of 'std::bad_alloc'\n  what():  x\n", "bad_"),
+        (
+            "mpirun noticed that process rank 1 exited on signal 11 (Segmentation fault).\n--",
+            "Segm",
+        ),
+        ("[n:1] Signal: Aborted (6)\n[n:1] [0] a\n[n:1] *** End of error message ***\n", "Aborted"),
+        ("a.out: m.cu:19: f(): Assertion `x < 1' failed.\n", "assertion"),
+        (
+            "ERROR: LoadError: no method\nStacktrace:\nin expression starting at /home/a.jl:1",
+            "Julia",
+        ),
+        ('check() API error = 0700 "an illegal memory access was encountered" from x\n', "illegal"),
+    ],
+)
+def test_an_error_that_is_the_last_of_what_was_written_ended_the_program(
+    tmp_path: Path, stderr: str, told: str
+) -> None:
+    file = written(stderr)
+    file.launch("k", 100, 1)
+    trace = read_trace(file.write(tmp_path / "x.sqlite"))
+    note = next(one for one in lacking(trace, "none") if one.level == "warning")
+    assert told in note.text
+    assert "/home" not in note.text
+
+
+@pytest.mark.parametrize(
+    "stderr",
+    [
+        "",
+        "a.py:4: UserWarning: this will be removed\n  warnings.warn(\n",
+        f"{IN_PYTHON}ValueError: bad row\n2024-01-01 12:00 INFO skipped it\n",
+        f"{IN_PYTHON}ValueError: bad row\n100%|####| 3/3\n",
+        f"Exception in thread Thread-1:\n{IN_PYTHON}ValueError: bad row\n",
+        f"Exception ignored in: <function X.__del__>\n{IN_PYTHON}TypeError: none\n",
+        f"{IN_PYTHON}KeyboardInterrupt\n",
+        "W0722 failed to allocate 3.18G: CUDA_ERROR_OUT_OF_MEMORY: out of memory\n",
+        "Assertion x failed, going on\nstep 2\n",
+    ],
+)
+def test_warnings_and_errors_that_a_program_survived_are_no_end(stderr: str) -> None:
+    assert program_output([("/tmp/pid_1_stderr.log", stderr)]).error is None
+    # what stands on stdout, or in another process's stderr, is no last word of this one
+    ended = [("stderr", f"{IN_PYTHON}IndexError: x\n"), ("stderr", "done\n")]
+    assert program_output([("stdout", f"{IN_PYTHON}IndexError: x\n")]).error is None
+    assert program_output(ended).error is not None
