@@ -9,10 +9,10 @@ until one fails or the time limit is over: it is killed, or it survived.  The te
 that is forked off this one, which has imported what they need beside nsysmap.  Exit status 1 if the
 share killed is below `--at-least`.
 
-    python benchmarks/mutations.py --sample 66 --seed 3 --near --limit-s 60 --untried
+    python benchmarks/mutations.py --sample 24 --seed 28 --near --limit-s 20
 
-runs only the tests that are near the module: its own and those of the room that import it.  What
-survives those may be killed by the others, so that the share is a lower bound.
+runs only the tests that are near the module: its own and those that import it.  What survives those
+may be killed by the others, so that the share is a lower bound.
 
     python benchmarks/mutations.py --trace traced.json          # once: which tests run which lines
     python benchmarks/mutations.py --trace traced.json tests/whatif      # … of these anew
@@ -27,10 +27,10 @@ from __future__ import annotations
 import argparse
 import ast
 import gc
+import hashlib
 import importlib
 import json
 import os
-import random
 import resource
 import shutil
 import signal
@@ -320,6 +320,20 @@ def modules(names: list[str]) -> list[str]:
     return sorted(found)
 
 
+def sample(every: Sequence[Mutation], count: int, seed: int) -> list[Mutation]:
+    """So many of them by lot, which falls by what each changes: where other lines change, nearly
+    the same are drawn again.
+    """
+    seen: Counter[str] = Counter()
+    lots: list[tuple[bytes, Mutation]] = []
+    for one in every:
+        what = f"{seed} {one.module} {one.was} {one.becomes}"
+        seen[what] += 1
+        lots.append((hashlib.sha256(f"{what} {seen[what]}".encode()).digest(), one))
+    drawn = [one for _, one in sorted(lots, key=lambda lot: lot[0])[:count]]
+    return sorted(drawn, key=lambda one: (one.module, one.begin, one.becomes))
+
+
 def room_of(module: str) -> str:
     """The room of TESTS that a module is in, the innermost."""
     rooms = [room for room in TESTS if module.startswith(f"{room}/")]
@@ -556,20 +570,11 @@ class Batch:
     limit_s: float
 
 
-@dataclass(frozen=True)
-class Choice:
-    """Which tests are run for a mutation."""
-
-    limit_s: Mapping[str, float]  # by room
-    near: bool
-
-    def batches(self, mutation: Mutation) -> list[Batch]:
-        """The likeliest to notice it first."""
-        limit_s = self.limit_s[room_of(mutation.module)]
-        closest = list(dict.fromkeys((*own_tests(mutation.module), *near_tests(mutation.module))))
-        if self.near and closest:
-            return [Batch(closest, limit_s)]
-        return [Batch(list(dict.fromkeys((*closest, *tests_of(mutation.module)))), limit_s)]
+def batches(mutation: Mutation, limit_s: Mapping[str, float]) -> list[Batch]:
+    """The tests of its room, the likeliest to notice it first; ``limit_s`` is by room."""
+    closest = [*own_tests(mutation.module), *near_tests(mutation.module)]
+    tests = list(dict.fromkeys((*closest, *tests_of(mutation.module))))
+    return [Batch(tests, limit_s[room_of(mutation.module)])]
 
 
 def run_tests(tests: Sequence[str], folder: Path, limit_s: float) -> int | None:
@@ -599,7 +604,9 @@ def run_tests(tests: Sequence[str], folder: Path, limit_s: float) -> int | None:
         os._exit(status)
 
 
-def _tried(chosen: Sequence[Mutation], choice: Choice, *, timed: bool) -> list[tuple[str, bool]]:
+def _tried(
+    chosen: Sequence[Mutation], limit_s: Mapping[str, float], *, timed: bool
+) -> list[tuple[str, bool]]:
     """Of each mutation its room and whether it was killed, printed as they come."""
     found = []
     with tempfile.TemporaryDirectory(prefix="mutations-") as place:
@@ -607,7 +614,7 @@ def _tried(chosen: Sequence[Mutation], choice: Choice, *, timed: bool) -> list[t
         copied(folder)
         for mutation in chosen:
             began, room = _children_s(), room_of(mutation.module)
-            survived = survives(mutation, folder, choice.batches(mutation), timed=timed)
+            survived = survives(mutation, folder, batches(mutation, limit_s), timed=timed)
             word = "SURVIVED" if survived else "killed  "
             print(f"{word} {_children_s() - began:5.0f} s  {mutation}", flush=True)
             found.append((room, not survived))
@@ -897,16 +904,14 @@ def main() -> None:
     ]
     chosen = every
     if asked.sample is not None and asked.sample < len(every):
-        lot = random.Random(asked.seed)
-        chosen = sorted(
-            lot.sample(every, asked.sample), key=lambda one: (one.module, one.begin, one.becomes)
-        )
+        chosen = sample(every, asked.sample, asked.seed)
     print(f"{len(chosen)} of {len(every)} mutations", flush=True)
     if asked.list:
         print(*chosen, sep="\n")
         return
     limit_s = dict.fromkeys(TESTS, asked.limit_s)
-    if not asked.untried and not asked.traced:
+    in_one = asked.traced is not None or asked.near
+    if not asked.untried and not in_one:
         with tempfile.TemporaryDirectory(prefix="mutations-") as place:
             copied(Path(place))
             for room in sorted({room_of(one.module) for one in chosen}):
@@ -914,12 +919,11 @@ def main() -> None:
                 if run_tests(TESTS[room], Path(place), asked.limit_s) != 0:
                     raise SystemExit(f"{room}: a test fails, or hangs, without a mutation")
                 limit_s[room] = _HANGS * (_children_s() - began)
-    choice = Choice(limit_s, asked.near)
     timed = not asked.untried
     killed: Counter[str] = Counter()
     tried: Counter[str] = Counter()
-    if asked.traced:
-        traced = Traced.read(asked.traced)
+    if in_one:
+        traced = Traced.read(asked.traced) if asked.traced else Traced({}, {})
         for room, was_killed in in_place(chosen, traced, asked.limit_s, asked.workers):
             tried[room] += 1
             killed[room] += was_killed
@@ -927,7 +931,7 @@ def main() -> None:
         return
     with ProcessPoolExecutor(asked.workers, mp_context=get_context("fork")) as workers:
         parts = [chosen[first :: asked.workers] for first in range(asked.workers)]
-        runs = [workers.submit(_tried, part, choice, timed=timed) for part in parts]
+        runs = [workers.submit(_tried, part, limit_s, timed=timed) for part in parts]
         for run in runs:
             for room, was_killed in run.result():
                 tried[room] += 1
