@@ -371,3 +371,12 @@ def test_a_kernel_of_the_layers_kind_may_be_its_main_one_though_it_is_not_its_ta
     match = found.match[found.row]
     assert match.diagonal().min() > 0 > match[0, 1]
     assert match[1, 0] < 0
+
+
+def test_what_speaks_against_an_engine_leaves_nothing_undecided() -> None:
+    layers = tuple(Layer(at, f"conv{at}", "convolution") for at in range(6))
+    engine = Engine("made-up.json", layers, detailed=True)
+    name = "sm80_xmma_gemm_f16f16_f16f16_f16_tn_n_tilesize64x64x64_stage3_execute_kernel_trt"
+    found = engine_match([KernelFacts(name)] * 2, engine)
+    assert not found.accepted
+    assert not found.undecided

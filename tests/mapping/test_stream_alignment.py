@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from nsysmap.mapping.streams import stream_alignment
 from nsysmap.mapping.streams.stream_alignment import (
     Stream,
     Track,
     by_value,
+    kept,
     likeliest_runs,
+    run_of,
     sureness,
 )
 
@@ -174,3 +178,63 @@ def test_nothing_but_foreign_items_is_no_run() -> None:
     found = likeliest_runs(made("xxxx", "abc"))
     assert len(found.track) == 0
     assert found.slot.tolist() == [-1] * 4
+
+
+def test_items_between_runs_are_in_none_and_runs_that_go_take_their_items_with_them() -> None:
+    found = likeliest_runs(made("xabcxabcx", "abc"))
+    assert run_of(found, 9).tolist() == [-1, 0, 0, 0, -1, 1, 1, 1, -1]
+    left = kept(found, np.array([False, True]))
+    assert left.slot.tolist() == [-1, -1, -1, -1, -1, 0, 1, 2, -1]
+    assert (left.first.tolist(), left.last.tolist()) == ([5], [7])
+    assert run_of(left, 9).tolist() == [-1, -1, -1, -1, -1, 0, 0, 0, -1]
+
+
+def test_a_track_is_worth_nothing_by_itself_unless_it_is_said() -> None:
+    stream = made("abc", "abc", begin=-3.0)
+    # it begins with the stream, for less than a begin costs
+    assert likeliest_runs(stream).worth == pytest.approx(3 * 4.0 - 2.0)
+    late = made("xabc", "abc", begin=-3.0)
+    assert likeliest_runs(late).worth == pytest.approx(-0.5 - 3.0 + 3 * 4.0)
+    (track,) = late.tracks
+    less = replace(late, tracks=(replace(track, prior=-1.5),))
+    assert likeliest_runs(less).worth == pytest.approx(-0.5 - 3.0 - 1.5 + 3 * 4.0)
+
+
+@pytest.mark.parametrize(
+    ("value", "worth"), [(2.0, 0.5), (3.0, 0.0), (0.0, -1.5), (9.0, -3.0), (np.nan, 0.0)]
+)
+def test_a_measured_value_speaks_for_a_slot_by_half_a_nat_and_against_it_by_three(
+    value: float, worth: float
+) -> None:
+    found = by_value(np.array(value), np.array([2.0, np.nan]), np.array([1.0, 1.0]))
+    assert found.tolist() == pytest.approx([worth, 0.0])
+
+
+def test_runs_are_weighed_in_parts_of_like_length_that_fit_into_memory(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(stream_alignment, "_AT_ONCE", 60)
+    mine, size = np.array([7, 3, 5, 9]), np.array([2, 5, 5, 6])
+    assert [part.tolist() for part in stream_alignment._parts(mine, size, 4)] == [[7, 3, 5], [9]]
+    assert [part.tolist() for part in stream_alignment._parts(mine, size, 6)] == [
+        [7, 3],
+        [5],
+        [9],
+    ]
+    assert [part.tolist() for part in stream_alignment._parts(mine, size, 2)] == [[7, 3, 5, 9]]
+    assert stream_alignment._parts(mine[:0], size[:0], 2) == []
+    # and give the same as together
+    stream = made("xabcxabcdxabxacx", "abcd")
+    found = likeliest_runs(stream)
+    apart = sureness(stream, found)
+    monkeypatch.undo()
+    together = sureness(stream, found)
+    assert apart.chance.tolist() == pytest.approx(together.chance.tolist())
+    assert apart.rival.tolist() == together.rival.tolist()
+    assert apart.rival_run.tolist() == together.rival_run.tolist()
+    # of some runs only, which are numbered among themselves
+    asked = sureness(stream, found, np.arange(len(found.track)) == 1)
+    inside = run_of(found, 16) == 1
+    assert asked.chance[inside].tolist() == pytest.approx(together.chance[inside].tolist())
+    assert set(asked.rival_run.tolist()) <= {-1, 0}
+    assert set(together.rival_run.tolist()) <= {-1, 0, 1, 2, 3}

@@ -382,12 +382,14 @@ def test_layers_of_chains_keep_what_the_chain_does_not_save() -> None:
         work=[
             {"layer_id": at, "bytes_in": 100, "bytes_out": 100, "bytes": 200, "does": "pointwise"}
             for at in range(6)
-        ],
+        ]
+        + [{"layer_id": 6, "bytes": MISSING, "does": "pointwise"}],
         chains=[
             {"chain_id": 0, "saved_bytes": 150, **chain},
             {"chain_id": 1, "saved_bytes": 300, **chain},
             {"chain_id": 2, "saved_bytes": 900, **chain},
             {"chain_id": 3, "saved_bytes": MISSING, **chain},
+            {"chain_id": 4, "saved_bytes": 100, **chain},
         ],
         chain_layers=[
             {"chain_id": 0, "layer_id": 0, "role": "pointwise"},
@@ -397,9 +399,10 @@ def test_layers_of_chains_keep_what_the_chain_does_not_save() -> None:
             {"chain_id": 1, "layer_id": 3, "role": "pointwise"},
             {"chain_id": 2, "layer_id": 4, "role": "pointwise"},
             {"chain_id": 3, "layer_id": 5, "role": "pointwise"},
+            {"chain_id": 4, "layer_id": 6, "role": "pointwise"},
         ],
     )
-    assert _kept_if_fused(held) == {0: 0.75, 1: 0.25, 3: 0.25, 4: 0.0, 5: 1.0}
+    assert _kept_if_fused(held) == {0: 0.75, 1: 0.25, 3: 0.25, 4: 0.0, 5: 1.0, 6: 1.0}
 
 
 def test_of_attention_in_parts_a_fused_kernel_leaves_softmax_and_what_moves_out() -> None:
