@@ -290,8 +290,8 @@ finding nothing means "cannot tell"
     reason: there may be a softmax inside an opaque region
 only_if:                           # rows that must be there for the SQL to find anything; \
 optional, and never changes an answer: without them it is not run
-  - layers where kind = softmax and share_of_kernel_time >= $min_share   # also: or, !=, not, \
-known, unknown, a | b
+  - layers where kind = softmax and share_of_kernel_time >= $min_share   # also: or, no, !=, not, \
+known, unknown, a | b, >= 2 * column, for 0.05 of window_ns (how long the rows last in all)
 params: {min_share: 0.1}           # written $min_share in the SQL
 sql: |
   SELECT min(k.start_ns) AS start_ns, max(k.end_ns) AS end_ns, sum(k.end_ns - k.start_ns) AS \

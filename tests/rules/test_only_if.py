@@ -110,6 +110,12 @@ def one_row(name: str, **values: object) -> dict[str, Table]:
         ("reformats where converts", {"converts": True}, {"converts": False}),
         ("reformats where not converts", {"converts": False}, {"converts": True}),
         ("layer_times where share_of_kernel_time >= 0.5", {"share_of_kernel_time": 0.5}, {}),
+        (
+            "whatif where saving_ns >= 0.05 * before_ns",
+            {"saving_ns": 5, "before_ns": 100},
+            {"saving_ns": 5, "before_ns": 101},
+        ),
+        ("whatif where saving_ns >= $least * before_ns", {"saving_ns": 50, "before_ns": 1}, {}),
     ],
 )
 def test_a_condition_is_met_by_one_row_that_meets_all_of_it(
@@ -126,10 +132,35 @@ def test_a_condition_is_met_by_one_row_that_meets_all_of_it(
     assert not may_find(asked, empty if unmet is None else one_row(table, **unmet), params)
 
 
+def test_rows_that_must_last_a_share_of_the_time_do_so_together() -> None:
+    steady, gaps = (
+        next(one for one in RULE_TABLES if one.name == n) for n in ("steady_state", "gaps")
+    )
+    tables = {
+        "steady_state": Table.of_rows(steady, [{"window_ns": 1000}, {"window_ns": 2000}]),
+        "gaps": Table.of_rows(
+            gaps,
+            [{"cause": "host", "dur_ns": 20}, {"cause": "host", "dur_ns": 30}, {"dur_ns": 900}],
+        ),
+    }
+    for share, there in ((0.05, True), (0.051, False)):
+        line = f"gaps where cause = host for {share} of window_ns"
+        assert may_find([read_alternatives(line, {})], tables, {}) is there
+        line = line.replace(str(share), "$share")
+        assert may_find([read_alternatives(line, {"share": 1})], tables, {"share": share}) is there
+
+
 @pytest.mark.parametrize(
     "line",
     [
         "gap",
+        "gaps for $unheard of window_ns",
+        "gaps for much of window_ns",
+        "gaps for 0.1 of dur_ns",
+        "layers for 0.1 of window_ns",
+        "gaps where dur_ns >= 2 * cause",
+        "gaps where dur_ns >= 2 * nothing",
+        "gaps where cause = sync * dur_ns",
         "gaps where why = sync",
         "gaps where cause",
         "gaps where cause =",
