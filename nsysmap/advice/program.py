@@ -60,14 +60,20 @@ _HASHED, _GENERATED, _STUB = (
 )
 _COMPILED = frozenset({"offload", "xla", "triton"})
 """Families of kernels that nobody launches with <<<…>>>."""
-_COMPILED_BEGINS = ("julia_", "cupy_", "cupyx_", "nvkernel_")  # the last of nvfortran and nvc++
+_COMPILED_BEGINS = (
+    "julia_",
+    "ptxcall_",
+    "cupy_",
+    "cupyx_",
+    "nvkernel_",
+)  # the last of nvfortran and nvc++
 # CUDA.jl and KernelAbstractions; Numba; OpenMP of Clang and GCC
 _COMPILED_WORDS = (
     "CuKernelContext", "CuDeviceArray", "CompilerMetadata",
     "cudapy", "__main__",
     "__omp_offloading_",
 )  # fmt: skip
-_JULIA = ("julia_", "CuKernelContext", "CuDeviceArray", "CompilerMetadata")
+_JULIA = ("julia_", "ptxcall_", "CuKernelContext", "CuDeviceArray", "CompilerMetadata")
 _COLLECTIVE = ("ncclDevKernel", "ncclKernel")  # the latter before NCCL 2.19
 _TRT_NAME = re.compile(r"(^|_)trt(_|$)")  # in names of kernels of any family
 

@@ -39,7 +39,7 @@ from nsysmap.core.changes import CHANGES as DECLARED
 from nsysmap.core.records import dataclass
 from nsysmap.core.table import BoolArray, IntArray, Row, Table
 from nsysmap.text.units import worded
-from nsysmap.trace.cpu_samples import LIBRARY
+from nsysmap.trace.cpu_samples import LIBRARY, UNKNOWN
 from nsysmap.trace.cuda_api import kind as kind_of_call
 from nsysmap.trace.inferences.steady import only_repeats
 
@@ -537,7 +537,8 @@ def _shorten(runs: RunFacts) -> AdvisedChange:
     """How to find what the host's own work is: by the samples that there are, else by a capture
     with more of them.
     """
-    found = runs.host_evidence.sampled if runs.host_evidence is not None else ()
+    sampled = runs.host_evidence.sampled if runs.host_evidence is not None else ()
+    found = [one for one in sampled if one.owner != UNKNOWN]
     if found:
         return as_sampled(", ".join(one.words for one in found[:_NAMED_CODE]))
     command = runs.program.command

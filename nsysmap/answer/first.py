@@ -62,6 +62,9 @@ _MUCH_COPYING = 0.2  # of the busy time of a GPU: copies from which on they are 
 _MUCH_COMPILING = 0.05  # of the time that counts: compiling is told from which on it is
 # of the time that counts: what lies between the first and the last, and does not, is told
 _LONG_PAUSE = 0.05
+# GB/s of copies: half of what pinned memory reaches over PCIe 3.0 with 16 lanes, the slowest link
+# of GPUs with tensor cores; pinned memory saves less than half of faster ones
+_SLOW_COPY = 6.0
 _FAR = 0.75  # of the time in the trace: a shorter one without the profiler needs its reason
 # of the time: a kind of repetitions that takes less is not what the program does, and GPU work
 # within less of the trace is told with both
@@ -638,12 +641,10 @@ def todo(answer: Answer) -> tuple[Todo, ...]:
 
 
 def _run_once(answer: Answer) -> list[Todo]:
-    """What to do about what a program without a loop does once, where it takes much of the time."""
+    """What to do about what takes much of the time of a program in which nothing was recognised."""
     if answer.tensorrt or answer.inferences:
         return []
     kernel = long_kernel(answer.tables)
-    if kernel is None and not answer.trace.nothing_recurs:
-        return []
     return _pageable(answer) or ([] if kernel is None else _one_kernel(answer, kernel))
 
 
@@ -653,6 +654,8 @@ def _pageable(answer: Answer) -> list[Todo]:
     kernels = answer.tables["kernels"]
     kernel_ns = int((kernels.ints("end_ns") - kernels.ints("start_ns")).sum())
     if gpu is None or found is None or found.time_ns <= kernel_ns:
+        return []
+    if found.gigabytes_per_s > _SLOW_COPY:
         return []
     least_ns = max(_MAJOR * gpu.window_ns, LEAST_SHARE * answer.trace.duration_ns)
     if found.time_ns < least_ns:
@@ -674,7 +677,9 @@ def _pageable(answer: Answer) -> list[Todo]:
 
 def _one_kernel(answer: Answer, found: LongKernel) -> list[Todo]:
     """The kernel to make faster, where a few launches of one take most of a program's time."""
-    if found.time_ns < LEAST_SHARE * answer.trace.duration_ns:
+    gpu = main_gpu(answer)
+    window_ns = 0 if gpu is None else gpu.window_ns
+    if found.time_ns < max(_MAJOR * window_ns, LEAST_SHARE * answer.trace.duration_ns):
         return []
     (name,) = functions([found.name])
     gain = f"{rounded(found.time_ns)} in {counted(found.launches, 'launch')}"

@@ -17,6 +17,7 @@ from nsysmap.rules.finding import Finding, Outcome, by_cost
 from nsysmap.text.units import counted, percent, unit_words
 from nsysmap.trace.cpu_samples import (
     CUDA,
+    GENERATED,
     JULIA,
     LIBRARY,
     MPI,
@@ -24,6 +25,7 @@ from nsysmap.trace.cpu_samples import (
     PROGRAM,
     PYTHON,
     SYSTEM,
+    UNKNOWN,
 )
 
 UNKNOWN_GPU = "unknown GPU"
@@ -442,7 +444,9 @@ _OWNERS = {
     PROFILER: "the profiler",
     LIBRARY: "libraries",
     PROGRAM: "its own code",
+    GENERATED: "code compiled at run time",
     SYSTEM: "the operating system",
+    UNKNOWN: "unknown code",
 }
 
 
@@ -472,7 +476,8 @@ class HostEvidence:
     @property
     def mostly(self) -> SampledCode | None:
         """What most of the samples are in, where that is one thing."""
-        return next((one for one in self.sampled if one.share >= MOST), None)
+        known = (one for one in self.sampled if one.owner != UNKNOWN)
+        return next((one for one in known if one.share >= MOST), None)
 
 
 @dataclass(frozen=True)

@@ -103,6 +103,8 @@ def next_steps(tables: Mapping[str, Table], program: Program) -> tuple[NextStep,
                 f"{_PROFILE} {_TRACED} {program.command}",
             )
         )
+    elif not capture.integer("kernels") and not capture.integer("cuda_graph_traces"):
+        pass  # a note says so: a loop of copies is none of kernels
     elif not program.shows_engine and (
         capture.flag("nothing_recurs") or long_kernel(tables) is not None
     ):

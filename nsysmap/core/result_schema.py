@@ -483,7 +483,8 @@ HOST_SAMPLES = Spec(
         text(
             "owner",
             "whose code it was: mpi (MPI, whatever it calls), python, julia, cuda (its driver and"
-            " runtime), profiler, library (another one), program, or system (no more is known)",
+            " runtime), profiler, library (another one), program, generated (compiled at run time),"
+            " system, or unknown",
         ),
         text("library", "name of its file", null=True),
         text("function", "the function, where its name is known; of MPI the call", null=True),

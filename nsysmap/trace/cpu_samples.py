@@ -16,7 +16,7 @@ from nsysmap.core.records import dataclass
 from nsysmap.core.table import IntArray
 from nsysmap.inputs.nsys.tables import SAMPLES_TAKEN, NsysTables
 
-MPI, PYTHON, JULIA, CUDA, PROFILER, LIBRARY, PROGRAM, SYSTEM = (
+MPI, PYTHON, JULIA, CUDA, PROFILER, LIBRARY, PROGRAM, GENERATED, SYSTEM, UNKNOWN = (
     "mpi",
     "python",
     "julia",
@@ -24,9 +24,11 @@ MPI, PYTHON, JULIA, CUDA, PROFILER, LIBRARY, PROGRAM, SYSTEM = (
     "profiler",
     "library",
     "program",
+    "generated",
     "system",
+    "unknown",
 )
-OWNERS = (MPI, PYTHON, JULIA, CUDA, PROFILER, LIBRARY, PROGRAM, SYSTEM)
+OWNERS = (MPI, PYTHON, JULIA, CUDA, PROFILER, LIBRARY, PROGRAM, GENERATED, SYSTEM, UNKNOWN)
 """Whose code a thread was in."""
 
 # of which the stacks are read, spread evenly: the standard error of a share is then at most 1.6
@@ -46,8 +48,10 @@ _OWN_MODULES = (
 # of the system, and of compilers: what they do is done for the function that called them
 _CALLED = re.compile(
     r"lib(c|m|dl|rt|pthread|stdc\+\+|gcc_s|gfortran|quadmath|imf|svml|intlc|nvc|nvf|nvcpumath\S*)"
-    r"(-[\d.]+)?|ld(-[\w.-]+)?|\[.*\]|anon|ntdll|kernel32|kernelbase|ucrtbase|vcruntime\d+|"
+    r"(-[\d.]+)?|ld(-[\w.-]+)?|\[(?!Unknown).*\]|ntdll|kernel32|kernelbase|ucrtbase|vcruntime\d+"
 )
+# memory without a file, and files of compilers that run with the program: Julia's, Numba's
+_MADE_AT_RUN_TIME = re.compile(r"anon|memfd:.*|perf-\d+\.map|jitted-.*|\[anon.*\]")
 _SUFFIX = re.compile(r"\.(so|dll|exe|dylib)([.\d].*)?$", re.IGNORECASE)
 _LIBRARY = re.compile(r"\.(so|dll|dylib)([.\d]|$)|^lib", re.IGNORECASE)
 # MPI_Barrier, its profiled form PMPI_Barrier, Fortran's mpi_barrier_ and ompi_barrier_f
@@ -190,7 +194,7 @@ class Frame:
 
 def code_of(frames: Sequence[Frame]) -> HostCode:
     """Whose code a stack is in, its innermost function first: MPI's if one of its functions is,
-    whatever that calls; else that of the innermost function of no system and no compiler.
+    whatever that calls; else that of the innermost function of no system and no compiler's library.
     """
     known = [(frame, _owner(frame.file)) for frame in frames if not _ADDED.match(frame.function)]
     call = next(
@@ -201,9 +205,11 @@ def code_of(frames: Sequence[Frame]) -> HostCode:
         library = next((frame.file for frame, owner in known if owner == MPI), None)
         return HostCode(MPI, library, call, 0)
     for frame, owner in known:
-        if owner != SYSTEM:
-            return HostCode(owner, frame.file or None, _named(frame.function), 0)
-    return HostCode(SYSTEM, None, _named(known[0][0].function) if known else None, 0)
+        if owner not in (SYSTEM, UNKNOWN):
+            library = None if owner == GENERATED else frame.file
+            return HostCode(owner, library, _named(frame.function), 0)
+    calls = [_named(frame.function) for frame, owner in known if owner == SYSTEM]
+    return HostCode(SYSTEM, None, calls[0], 0) if calls else HostCode(UNKNOWN, None, None, 0)
 
 
 def _mpi_call(function: str) -> str | None:
@@ -214,6 +220,10 @@ def _mpi_call(function: str) -> str | None:
 
 def _owner(file: str) -> str:
     stem = _SUFFIX.sub("", file)
+    if not file or file == "[Unknown]":
+        return UNKNOWN
+    if _MADE_AT_RUN_TIME.fullmatch(file):
+        return GENERATED
     if _CALLED.fullmatch(stem):
         return SYSTEM
     for owner, pattern in _OWN_MODULES:

@@ -190,6 +190,8 @@ def _no_kernels(trace: Trace) -> Note:
             brief=f"{calls}, but none gives work to the GPU",
             remedy="collect while it has work (--capture-range, --delay, --duration)",
         )
+    if recording.output.failure is not None:  # whatever was to be traced
+        return _nothing_recorded(recording)
     if recording.traced and "Cuda" not in recording.traced:
         kinds = ", ".join(sorted(recording.traced))
         brief = f"CUDA was not traced (only {kinds})"

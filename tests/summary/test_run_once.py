@@ -23,13 +23,13 @@ def whole(file: NsysFile, path: Path, *, end: int) -> Answer:
     return analyze(file.write(path), rules=[]).summary
 
 
-def copied(file: NsysFile, took: int, *, source: int = 0) -> None:
-    """A copy to the GPU of a byte a ns, from pageable or (1) pinned memory."""
+def copied(file: NsysFile, took: int, *, source: int = 0, rate: int = 1) -> None:
+    """A copy to the GPU of so many bytes a ns, from pageable or (1) pinned memory."""
     file.call("cudaMemcpy", 91 * MS, 91 * MS + took, 3)
     file.add(
         "CUPTI_ACTIVITY_KIND_MEMCPY",
         start=91 * MS, end=91 * MS + took, deviceId=0, contextId=1, streamId=13, correlationId=3,
-        globalPid=PROCESS, bytes=took, copyKind=1, srcKind=source, dstKind=2,
+        globalPid=PROCESS, bytes=rate * took, copyKind=1, srcKind=source, dstKind=2,
     )  # fmt: skip
 
 
@@ -62,11 +62,28 @@ def test_of_work_in_a_small_part_of_the_trace_both_are_told(tmp_path: Path) -> N
 
 
 def test_copies_of_pageable_memory_come_first_where_they_take_most(tmp_path: Path) -> None:
-    for source, title in ((0, "pinned memory"), (1, "faster")):
+    for source, rate, title in ((0, 1, "pinned memory"), (1, 1, "faster"), (0, 10, "faster")):
         file = NsysFile()
-        copied(file, 8 * MS, source=source)
+        copied(file, 8 * MS, source=source, rate=rate)  # 10 GB/s is as fast as pinned memory
         file.launch("k(float*)", START, 9, took=2 * MS)
-        answer = whole(file, tmp_path / f"{source}.sqlite", end=START + 3 * MS)
+        answer = whole(file, tmp_path / f"{source}{rate}.sqlite", end=START + 3 * MS)
         (todo,) = first.todo(answer)
         assert title in todo.title
     assert not answer.next_steps
+
+
+def test_without_kernels_no_loop_of_them_is_asked_for(tmp_path: Path) -> None:
+    file = NsysFile()
+    copied(file, 8 * MS)
+    answer = whole(file, tmp_path / "x.sqlite", end=START + MS)
+    assert "no kernels" in answer.errors[0].text
+    assert not answer.next_steps
+
+
+def test_a_kernel_of_little_of_the_time_is_not_what_to_do_first(tmp_path: Path) -> None:
+    for took, first_of_all in ((2 * MS, True), (MS, False)):
+        file = NsysFile()
+        copied(file, 10, source=1)
+        file.launch("k(float*)", 105 * MS, 9, took=took)
+        answer = whole(file, tmp_path / f"{took}.sqlite", end=109 * MS)
+        assert bool(first.todo(answer)) is first_of_all

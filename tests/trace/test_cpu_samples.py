@@ -34,6 +34,11 @@ OWN_FRAMES = ((7, 3), (6, 2), (5, 2))
         ([("0x7f", "libToolsInjection64.so")], "profiler", None),
         ([("__mth_i_dsin", "libnvcpumath-avx512.so"), ("pmove_", "gem_main")], "program", "pmove_"),
         ([("0xffff", "[kernel.kallsyms]")], "system", None),
+        ([("0x15", "//anon"), ("[Max depth]", "[Max depth]")], "generated", None),
+        ([("0x15", "//anon"), ("jl_apply", "libjulia.so")], "generated", None),
+        ([("0x15", "[Unknown]"), ("0x16", "[Unknown]")], "unknown", None),
+        ([("0x15", "[Unknown]"), ("main", "solver")], "program", "main"),
+        ([], "unknown", None),
         ([("fill", r"C:\tool\solver.exe")], "program", "fill"),
     ],
 )

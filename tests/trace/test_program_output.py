@@ -20,9 +20,9 @@ LIBRARY = (
 )
 
 
-def written(stderr: str = "", stdout: str = "") -> NsysFile:
+def written(stderr: str = "", stdout: str = "", traced: str = "Cuda") -> NsysFile:
     file = NsysFile()
-    file.add("META_DATA_CAPTURE", name="CAPTURE_EVENT_TYPE", value="Cuda")
+    file.add("META_DATA_CAPTURE", name="CAPTURE_EVENT_TYPE", value=traced)
     file.range("import", 10, 20)
     for name, held in (("/tmp/pid_1_stdout.log", stdout), ("/tmp/pid_1_stderr.log", stderr)):
         file.add(
@@ -57,6 +57,13 @@ def test_the_reason_is_told_and_no_path_or_argument(tmp_path: Path, stderr: str,
     assert note.level == "error"
     assert told in note.text
     assert not any(word in note.text for word in ("/home", "secret", "token", "driver", "WSL"))
+
+
+def test_a_program_that_did_not_start_is_not_captured_again_with_cuda(tmp_path: Path) -> None:
+    file = written(LIBRARY, traced="OSRuntime").write(tmp_path / "x.sqlite")
+    answer = analyze(file, rules=[]).summary
+    assert "libnvinfer_plugin.so.8" in answer.errors[0].text
+    assert not answer.next_steps
 
 
 def test_other_words_are_not_repeated_but_where_they_stand(tmp_path: Path) -> None:
