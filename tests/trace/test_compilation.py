@@ -171,6 +171,31 @@ def test_a_first_launch_that_takes_longer_than_nsys_sets_up_its_tables_loads_cod
     assert (of.end_ns - of.start_ns).tolist() == [60 * MS]
 
 
+@pytest.mark.parametrize(
+    ("begins", "launches", "loading"),
+    [
+        (True, [("a", 575_000)], [575_000]),  # nothing else tells what is usual
+        (True, [("a", 575_000), ("b", 70_000), ("c", 40_000)], [575_000, 70_000]),
+        (False, [("a", 575_000)], []),  # nsys may have set up its tables
+        (True, [("a", 575_000), ("a", 5_000), ("b", 300_000), ("b", 6_000)], [575_000, 300_000]),
+        (True, [("a", 575_000), ("a", 550_000), ("b", 300_000), ("b", 560_000)], []),  # all wait
+    ],
+)
+def test_the_first_launches_of_a_program_that_began_in_the_trace_load_kernels(
+    tmp_path: Path, begins: bool, launches: list[tuple[str, int]], loading: list[int]
+) -> None:
+    file, at = NsysFile(), MS
+    if begins:
+        file.call("cuModuleGetLoadingMode", at, at + 1_000, 1)
+        file.call("cudaMalloc_v3020", at + 2_000, at + 5_000, 2)
+    for number, (name, took) in enumerate(launches, 10):
+        at += MS
+        file.call("cudaLaunchKernel_v7000", at, at + took, number)
+        file.kernel(f"kernel {name}", at + took + 1_000, number, took=1_000)
+    spans = found(file, tmp_path)
+    assert (spans.end_ns - spans.start_ns).tolist() == loading
+
+
 def test_first_launches_that_wait_no_more_often_than_others_load_nothing(tmp_path: Path) -> None:
     file = NsysFile()
     launches(file, [5000, 300_000, 5000, 300_000] * 3 + [5000] * 20, "abcd" * 3 + "ab" * 10)

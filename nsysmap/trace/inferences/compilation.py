@@ -32,6 +32,10 @@ _LEAST_NS = 20_000
 """A call that takes less loads no code: the quickest load of a module's first function took 60 µs
 (an H200's driver).
 """
+_LOADS_NS = 60_000
+"""A first launch that takes as long loads code, where no later launch tells what is usual: the call
+itself takes 2 to 20 µs, and a queue that is still empty holds nothing up.
+"""
 _MORE_OFTEN = 5.0
 """Times as often first launches must be slow as others, to be slow because they are the first: a
 trace that begins in the middle of a run has first launches too.
@@ -39,8 +43,11 @@ trace that begins in the middle of a run has first launches too.
 _SETS_UP_NS = 7_000_000
 """A first launch that takes longer loads code, also where no load shows in the trace before it:
 nsys sets up its own tables in 44 to 700 µs (sixty captures between cudaProfilerStart and
-cudaProfilerStop), on a host ten times as slow in 7 ms.  TensorFlow's took 678 ms.
+cudaProfilerStop), on a host ten times as slow in 7 ms.  TensorFlow's took 678 ms.  Any call that
+takes longer and neither waits nor copies creates a context: 47 to 360 ms on six GPUs.
 """
+_EDGES = ("start", "end")
+_BEGINS = "cuModuleGetLoadingMode"  # the CUDA runtime asks that once, when it starts
 # calls about a function, the first of which loads it
 _FUNCTION = re.compile(r"cu(da)?((Func|Kernel)(Get|Set)|Occupancy)")
 _COMPILING = re.compile(r"Xla(Compile|Autotun)|_?compile_(inner|fx)|_compile\.")
@@ -278,19 +285,35 @@ def _outermost(thread: IntArray, end: IntArray) -> BoolArray:
     return kept
 
 
+def programs_begun(trace: Trace) -> dict[int, int]:
+    """By process, the start of the first call that only a program's beginning has: the CUDA runtime
+    starts, or a context is created.  Processes that began before the trace are not there.
+    """
+    calls = trace.api_calls
+    kind = calls.text("kind")
+    works = kind.equals("launch") | kind.equals("graph-launch") | kind.equals("copy")
+    begins = calls.text("api").equals(_BEGINS)
+    for places, start, end in in_pieces(*(calls.held_ints(f"{edge}_ns") for edge in _EDGES)):
+        begins[places] |= ~(works | kind.equals("sync"))[places] & (end - start > _SETS_UP_NS)
+    rows = np.flatnonzero(begins)
+    process, start = (calls.ints_at(name, rows) for name in ("process", "start_ns"))
+    return {one: int(start[mine].min()) for one, mine in rows_by_value(process)}
+
+
 def _first_launches(trace: Trace, loads: IntArray) -> IntArray:
     """The calls that launch a kernel for the first time in their process, and take much longer than
     launches do.
 
-    Not the first launch of a thread where its process has loaded no code in the trace by then,
-    unless it takes too long for that: where the trace begins later than the program, that is when
-    nsys sets up its own tables.
+    Not the first launch of a thread where its process has neither begun nor loaded code in the
+    trace by then, unless it takes too long for that: where the trace begins later than the program,
+    that is when nsys sets up its own tables.
     """
     kernels, calls = trace.kernels, trace.api_calls
     loader, loaded = (calls.ints_at(name, loads) for name in ("process", "start_ns"))
     found = [np.zeros(0, np.int64)]
     # without loads in the trace, none is waited for
     since_of = {one: int(loaded[mine].min()) for one, mine in rows_by_value(loader)}
+    begun_at = programs_begun(trace)
     launches = np.flatnonzero(
         (kernels.ints("graph_node_id") == MISSING) & (kernels.ints("launch") >= 0)
     )
@@ -302,12 +325,14 @@ def _first_launches(trace: Trace, loads: IntArray) -> IntArray:
         took = np.empty(len(rows), np.int64)
         for places, some in in_pieces(call):
             took[places] = calls.ints_at("end_ns", some) - calls.ints_at("start_ns", some)
-        slow = took > max(_SLOW * float(np.median(took)), _LEAST_NS)
-        others = float(slow[~first].mean()) if not first.all() else 0.0
-        if not first.all() and float(slow[first].mean()) > _MORE_OFTEN * others:
+        known = not first.all()
+        usual = float(np.median(took[~first])) if known else 0.0
+        slow = took > max(_SLOW * usual, _LEAST_NS if known else _LOADS_NS)
+        others = float(slow[~first].mean()) if known else 0.0
+        if float(slow[first].mean()) > _MORE_OFTEN * others:
             counts = call[first & slow]
             of_threads = call[_first_of_each(kernels.ints_at("thread", rows), call)]
-            since = since_of.get(one, np.iinfo(np.int64).max)
+            since = min(table.get(one, np.iinfo(np.int64).max) for table in (since_of, begun_at))
             begun, ended = (calls.ints_at(name, counts) for name in ("start_ns", "end_ns"))
             loads_code = (ended >= since) | (ended - begun > _SETS_UP_NS)
             found.append(counts[~np.isin(counts, of_threads) | loads_code])

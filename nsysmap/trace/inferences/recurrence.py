@@ -9,6 +9,7 @@ import numpy as np
 from nsysmap.core.groups import numbered, rows_by_value
 from nsysmap.core.table import MISSING, IntArray
 from nsysmap.trace.copies import blocking_copies
+from nsysmap.trace.inferences.compilation import programs_begun
 from nsysmap.trace.inferences.launch_order import launch_time
 from nsysmap.trace.lost_calls import lost_calls
 from nsysmap.trace.model import Trace
@@ -18,11 +19,6 @@ MANY = 20
 work shrinks with each turn, as an elimination's does, is a loop.
 """
 _LARGEST = 2_000_000  # kernels: of more, what is copied between them is not asked
-_CREATES_NS = 7_000_000
-"""A call before the first launch that takes longer creates the context: 47 to 360 ms on six GPUs.
-What nsys does in the first call that it sees takes up to 7 ms on a slow host.
-"""
-_STARTS = "cuModuleGetLoadingMode"  # the CUDA runtime asks that once, when it starts
 _LAUNCH = ("grid_x", "grid_y", "grid_z", "block_x", "block_y", "block_z")
 
 
@@ -72,8 +68,9 @@ def _copied_before(trace: Trace) -> tuple[IntArray, IntArray]:
 
 
 def nothing_recurs(trace: Trace) -> bool:
-    """Whether each kernel was launched once with its sizes, by programs that began in the trace and
-    waited in it for their last kernel: they have no loop that another capture could show.
+    """Whether each kernel was launched once with its sizes, by programs that began in the trace, or
+    loaded its code in it, and waited in it for their last kernel: they have no loop that another
+    capture could show.
 
     False as well where that cannot be known: events are missing, or calls were not traced.
     """
@@ -86,15 +83,15 @@ def nothing_recurs(trace: Trace) -> bool:
         return False
     if (np.bincount(like_launches(trace, np.arange(len(kernels)), copied=True)) > 1).any():
         return False
-    kind, api = calls.text("kind"), calls.text("api")
-    start, took = calls.ints("start_ns"), calls.ints("end_ns") - calls.ints("start_ns")
+    kind, begun_at = calls.text("kind"), programs_begun(trace)
     waits = kind.equals("sync") | blocking_copies(trace) | kind.equals("free")
-    works = waits | kind.equals("launch") | kind.equals("copy")
-    begins = api.equals(_STARTS) | kind.equals("module-load") | (~works & (took > _CREATES_NS))
-    owner = calls.ints("process")
+    owner, start = calls.ints("process"), calls.ints("start_ns")
     for process, rows in rows_by_value(kernels.ints("process")):
-        own, launched = owner == process, launch_time(kernels)[rows]
-        began = (own & begins & (start < launched.min())).any()
-        if not (began and (own & waits & (start > launched.max())).any()):
+        launched = launch_time(kernels)[rows]
+        own = owner == process
+        loaded = own & kind.equals("module-load") & (start < launched.min())
+        if begun_at.get(process, int(launched.min())) >= launched.min() and not loaded.any():
+            return False
+        if not (waits & own & (start > launched.max())).any():
             return False
     return True
