@@ -149,18 +149,35 @@ class Model:
     @cached_property
     def before(self) -> dict[Machine, int]:
         """The time without the change on each machine: at most the recorded time, because the
-        profiler only adds time.
+        profiler only adds time, and at least the GPU's work where that is one piece after the
+        other.
         """
         return {
-            machine: min(self.period(timeline), self.recorded_ns)
+            machine: min(max(self.period(timeline), self._serial_ns), self.recorded_ns)
             for machine, timeline in self.without.items()
         }
+
+    @cached_property
+    def _serial_ns(self) -> int:
+        """How long the GPU works per inference or pass, over all that count, where all of it is on
+        one stream and launched piece by piece; 0 where not.
+        """
+        graphs = any(step.graph for step in all_steps(self.likely))
+        if graphs or len({work.queue for work in all_works(self.likely)}) != 1:
+            return 0
+        of_replayed = self._busy_share * self.period(self.likely) / self.window.of_all
+        return round(of_replayed * self.window.work_of_counted)
 
     @cached_property
     def work_ns(self) -> int:
         """How long the GPU works within the likely time without a change: no faster host can go
         below that.
         """
+        return round(self._busy_share * self.before[self.machines[0]])
+
+    @cached_property
+    def _busy_share(self) -> float:
+        """The share of the time in which the GPU works in the replay of the likely machine."""
         work = np.array([(start, end) for _, start, end in self.placed], np.int64).reshape(-1, 2)
         spans = [
             (begin, end, weights[one])
@@ -176,7 +193,7 @@ class Model:
         )
         whole = float(weight @ (end - begin))
         busy = float(weight @ covered(work[:, 0], work[:, 1], (begin, end)))
-        return round(busy / whole * self.before[self.machines[0]]) if whole else 0
+        return busy / whole if whole else 0.0
 
     @cached_property
     def selection(self) -> KernelSelection:

@@ -59,6 +59,7 @@ class Window:
     # mean GPU work of the inferences that count, and of those like them that take much longer,
     # divided by that of the replayed ones
     work_of_all: float = 1.0
+    work_of_counted: float = 1.0  # the same of the inferences that count alone
 
     @property
     def unit(self) -> str:
@@ -228,6 +229,7 @@ class _Thread:
             ]
         took = end[following] - end[following - 1]
         own = took - (delays.by_nsys_ns + delays.by_host_ns)[rows[following]]
+        by_its_work = _longer_work(inferences.ints("gpu_busy_ns")[rows[following]], like[following])
         reached = np.maximum(end, inferences.ints("enqueue_end_ns")[rows])
         pause = np.maximum(begin[following] - reached[following - 1], 0)
         keep, uneven = np.ones(len(following), np.bool_), ""
@@ -258,7 +260,7 @@ class _Thread:
             mine = np.flatnonzero((kind[following] == number) & keep)
             if not len(mine):  # each of them follows a pause
                 continue
-            odd, slower = _held_up(took[mine], own[mine])
+            odd, slower = _held_up(took[mine], own[mine], by_its_work[mine])
             keep[mine[odd]] = False
             if slower.any():
                 kind[following[mine[slower > 0]]] = kind.max() + slower[slower > 0]
@@ -271,12 +273,21 @@ class _Thread:
         return _Thread(rows, following[keep], like, kind, phase[rows], lead, uneven, notes, alike)
 
 
-def _held_up(took: IntArray, own: IntArray) -> tuple[BoolArray, IntArray]:
+def _longer_work(busy: IntArray, like: IntArray) -> IntArray:
+    """How much longer the GPU worked for each inference than for the usual one of its kernels."""
+    longer = np.zeros(len(busy), np.int64)
+    for _, mine in rows_by_value(like):
+        longer[mine] = np.maximum(busy[mine] - int(np.median(busy[mine])), 0)
+    return np.where(busy == MISSING, 0, longer)
+
+
+def _held_up(took: IntArray, own: IntArray, by_its_work: IntArray) -> tuple[BoolArray, IntArray]:
     """The inferences of one kernel sequence that something else held up, and the number of the kind
     of each: 0 for the most usual.
 
-    Those that take much longer than the median are held up where they are few, or where their
-    ``own`` time is usual, without what nsys did and the host's delays in their enqueue.  Others
+    Those that take much longer than the median are held up where they are few, unless the GPU's
+    longer work explains it (``by_its_work``, ns): they have more to do.  So are those whose ``own``
+    time is usual, without what nsys did and the host's delays in their enqueue.  Others
     that are many did something else (copied, or waited): they are another kind, in which a few may
     in turn be held up.
     """
@@ -291,7 +302,8 @@ def _held_up(took: IntArray, own: IntArray) -> tuple[BoolArray, IntArray]:
         # below 0 where the GPU works off what waited for long
         slow = took[left] > OUTLIER * max(float(np.median(took[left])), 0.0)
         if np.count_nonzero(slow) <= FEW * len(took):
-            odd[left[slow]] = True
+            rest = took[left] - by_its_work[left]
+            odd[left[slow & (rest > OUTLIER * max(float(np.median(took[left])), 0.0))]] = True
             break
         left = left[slow]
         kind[left] += 1
@@ -398,7 +410,14 @@ def _window(
         a_pass,
         notes,
         rate / rate_of_all,
-        _work_of_all(inferences, threads, zip(kept, weights, strict=True)),
+        *(
+            _work_of(
+                inferences,
+                [one.rows[part] for one, part in zip(threads, parts, strict=True)],
+                zip(kept, weights, strict=True),
+            )
+            for parts in ([one.alike for one in threads], [one.counting for one in threads])
+        ),
     )
     foreign = _foreign_share(trace, window)
     if foreign > _FOREIGN_BUSY:
@@ -409,16 +428,17 @@ def _window(
     return window
 
 
-def _work_of_all(
+def _work_of(
     inferences: Table,
-    threads: Sequence[_Thread],
+    all_of: Sequence[IntArray],
     replayed: Iterable[tuple[IntArray, Mapping[int, float]]],
 ) -> float:
-    """How much longer the GPU works per inference on average than in the replayed ones: its clocks
-    differ in other parts of the run, and in inferences that take much longer.
+    """How much longer the GPU works per inference on average in all of these (rows of each thread)
+    than in the replayed ones: its clocks differ in other parts of the run, and so does its work
+    where inferences take much longer, or ever less.
     """
     busy = inferences.ints("gpu_busy_ns")
-    alike = np.concatenate([busy[one.rows[one.alike]] for one in threads])
+    alike = np.concatenate([busy[rows] for rows in all_of])
     work, number = 0.0, 0.0
     for rows, weights in replayed:
         work += sum(float(busy[rows[place]]) * weight for place, weight in weights.items())

@@ -132,6 +132,38 @@ def test_inferences_that_take_long_are_outliers_where_they_are_few_and_count_whe
     assert (max(replayed) > 2.5 * float(np.median(took))) != few
 
 
+def shrinking(folder: Path, turns: int = 100) -> Path:
+    """An elimination: each turn launches a kernel, waits for it, and has less to do than the one
+    before; the first few take more than twice the median.
+    """
+    file, now = NsysFile(), 1_000
+    for turn in range(turns):
+        took = round(40_000 + 400_000 * (1 - turn / turns) ** 3)
+        file.call("cudaLaunchKernel_v7000", now, now + 4_000, 2 * turn)
+        file.kernel("_Z7columnsPf", now + 6_000, 2 * turn, grid=turns - turn, took=took)
+        file.kernel("_Z4restPf", now + 6_500 + took, 2 * turn + 1, grid=turns - turn, took=took)
+        file.call("cudaLaunchKernel_v7000", now + 4_500, now + 6_000, 2 * turn + 1)
+        end = now + 6_500 + 2 * took
+        file.call("cudaDeviceSynchronize_v3020", now + 7_000, end + 2_000, 1_000 + turn)
+        now = end + 4_000
+    return file.write(folder / "shrinking.sqlite")
+
+
+def test_repetitions_whose_kernels_take_longer_count_and_no_time_is_below_the_kernels_own(
+    tmp_path: Path,
+) -> None:
+    analysis = analyze(shrinking(tmp_path), rules=[])
+    kernels, whatif = analysis.tables.kernels, analysis.tables.whatif
+    took = kernels.ints("end_ns") - kernels.ints("start_ns")
+    observed, _ = observed_of(map_report(tmp_path / "shrinking.sqlite"))
+    window = steady_window(observed.trace, observed.inferences)
+    assert isinstance(window, Window)
+    counted = sum(sum(one.values()) for one in window.weights)
+    assert counted == pytest.approx(100, abs=4)  # all but the first and the last
+    before = whatif.ints("before_ns")[whatif.ints("before_ns") != MISSING]
+    assert before.min() >= took[8:].sum() / 96
+
+
 @pytest.mark.parametrize("by", ["nsys", "host"])
 def test_inferences_that_nsys_or_the_host_held_up_are_outliers_however_many_they_are(
     by: str,
