@@ -31,13 +31,13 @@ from nsysmap.answer.model import (
     GpuTime,
     Headroom,
     IdleCause,
+    LoopAlone,
     NextStep,
     Trial,
     Trouble,
 )
 from nsysmap.answer.next_steps import LongKernel, long_kernel, pageable_copies
 from nsysmap.answer.ranks import replayed_alone
-from nsysmap.answer.unlike_loops import LoopAlone, from_first_to_last, unlike_loops
 from nsysmap.core.changes import CHANGES
 from nsysmap.core.idle_causes import idle_words
 from nsysmap.core.records import dataclass
@@ -229,8 +229,8 @@ def times(answer: Answer) -> list[tuple[str, ...]]:
     lines: list[tuple[str, ...]] = []
     if answer.decoding is not None:
         lines += _decoding(answer)
-    elif (loops := unlike_loops(answer)) is not None:  # a prediction over all is of none
-        lines += _of_loops(loops.loops, answer.unit_of_time.short)
+    elif answer.unlike_loops is not None:
+        lines += _of_loops(answer.unlike_loops.loops, answer.unit_of_time.short)
         return [*lines, *_start_up(answer), *_slow_first(answer), *_pauses(answer)]
     elif answer.traced and answer.per_second:
         lines.append(_traced(answer))
@@ -263,7 +263,7 @@ def _slow_first(answer: Answer) -> list[tuple[str, ...]]:
     share has them.
     """
     gpu = main_gpu(answer)
-    if gpu is None or answer.traced is None or gpu.slow_first_ns < _LONG_PAUSE * gpu.window_ns:
+    if gpu is None or answer.usual_ns is None or gpu.slow_first_ns < _LONG_PAUSE * gpu.window_ns:
         return []
     one = words.each(answer)
     what = f"first {one}" if gpu.slow_first == 1 else counted(gpu.slow_first, f"first {one}")
@@ -275,9 +275,9 @@ def _pauses(answer: Answer) -> list[tuple[str, ...]]:
     are long: neither time nor busy share has them.
     """
     gpu, compiled = main_gpu(answer), answer.first_use
-    if gpu is None or answer.traced is None:
+    if gpu is None or answer.usual_ns is None:
         return []
-    loops = unlike_loops(answer)
+    loops = answer.unlike_loops
     paused_ns = gpu.left_out_ns + (loops.paused_ns if loops is not None else 0)
     left_out = paused_ns - (compiled.compile_ns if compiled else 0)
     if left_out < _LONG_PAUSE * gpu.window_ns:
@@ -292,10 +292,10 @@ def _start_up(answer: Answer) -> list[tuple[str, ...]]:
     than one unit and not small beside everything that counts.
     """
     found = answer.first_use
-    if found is None or answer.traced is None:
+    if found is None or answer.usual_ns is None:
         return []
-    steady_ns = answer.steady / answer.unit_of_time.inferences * answer.traced.ns
-    if found.compile_ns < max(answer.traced.ns, _MUCH_COMPILING * steady_ns):
+    steady_ns = answer.steady / answer.unit_of_time.inferences * answer.usual_ns
+    if found.compile_ns < max(answer.usual_ns, _MUCH_COMPILING * steady_ns):
         return []
     if _mostly_compiling(answer):
         return []  # it is what to do first
@@ -307,10 +307,10 @@ def _start_up(answer: Answer) -> list[tuple[str, ...]]:
 
 def _mostly_compiling(answer: Answer) -> bool:
     """Whether the run compiled or loaded kernels for longer than its steady part took."""
-    if answer.first_use is None or answer.traced is None:
+    if answer.first_use is None or answer.usual_ns is None:
         return False
     steady = answer.steady / answer.unit_of_time.inferences
-    return answer.first_use.compile_ns > steady * answer.traced.ns
+    return answer.first_use.compile_ns > steady * answer.usual_ns
 
 
 def _traced(answer: Answer) -> tuple[str, ...]:
@@ -433,7 +433,7 @@ def main_gpu(answer: Answer) -> GpuTime | None:
     for device in (answer.traced_gpu, replayed):
         for gpu in known:
             if gpu.device == device:
-                return gpu if unlike_loops(answer) is None else from_first_to_last(gpu)
+                return gpu
     return known[0] if known else None
 
 
@@ -453,7 +453,7 @@ def busy(answer: Answer, gpu: GpuTime) -> tuple[str, ...]:
         return (f"one {what}, {rounded(gpu.window_ns)}, in {rounded(traced_ns)} of trace",)
     share = percent(gpu.busy_share or 0.0, 1, 0)
     span = "" if gpu.window == "inferences" else " from first to last work"
-    long = f" ({rounded(gpu.window_ns)})" if span and answer.traced is None else ""
+    long = f" ({rounded(gpu.window_ns)})" if span and answer.usual_ns is None else ""
     if long and gpu.window_ns < _MOSTLY * traced_ns:
         span, long = " for", f" {rounded(gpu.window_ns)} of {rounded(traced_ns)} traced"
     which = f"GPU {gpu.device} " if len(answer.gpus) > 1 else ""
@@ -631,8 +631,6 @@ class Todo:
 def todo(answer: Answer) -> tuple[Todo, ...]:
     """What to do first, the largest saving first."""
     shown = gains.first_actions(answer)
-    if unlike_loops(answer) is not None:  # a rate over unlike loops is of none of them
-        shown = tuple(one for one in shown if not one.throughput_only)
     before = _compiled(answer) or _run_once(answer)
     shorter = [one for one in shown if not one.throughput_only]
     if not before:

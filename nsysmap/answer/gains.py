@@ -95,6 +95,8 @@ def saving_of(summary: Answer, action: Action) -> str:
     else:
         saved, ends = InUnit(found.likely, found.unit), f" ({found.ends})"
     told = saved.number if saved.unit == whole.unit else str(saved)
+    if summary.unlike_loops is not None:
+        return f"{verb} {percent(action.share or 0.0, 1)} of {whole_words(summary, action)}"
     return f"{verb} {told}{ends} of {whole}{_pauses(summary, action)}"
 
 
@@ -105,6 +107,9 @@ def in_short(summary: Answer) -> str:
     time = (
         [f"{rounded(summary.traced.ns)} per {summary.unit} in the trace"] if summary.traced else []
     )
+    if summary.unlike_loops is not None:
+        longest = summary.unlike_loops.loops[0]
+        time = [f"{rounded(longest.median_ns)} per {summary.unit} of {longest.what} in the trace"]
     time += [f"{figure(summary.unprofiled)} without the profiler"] if summary.unprofiled else []
     busy = [gpu for gpu in summary.gpus if gpu.busy_share is not None]
     parts = [", ".join(time) or f"{counted(summary.inferences, each(summary))}"]
@@ -135,6 +140,8 @@ def ways(action: Action) -> tuple[str, ...]:
 
 def whole_words(summary: Answer, action: Action) -> str:
     """The words for the time that a saving is a share of."""
+    if summary.unlike_loops is not None:
+        return "the time"
     return f"{_whole(summary, action)}{_pauses(summary, action)}"
 
 
@@ -320,7 +327,7 @@ def no_action(summary: Answer) -> str:
             if summary.next_steps
             else "see above: the trace does not answer this"
         )
-    if summary.unprofiled is None:
+    if summary.unprofiled is None and summary.unlike_loops is None:
         if summary.traced:
             return "no saving can be predicted: the timeline cannot be replayed"
         return "no saving can be predicted: " + (

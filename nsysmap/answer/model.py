@@ -903,6 +903,25 @@ class Skipped:
 
 
 @dataclass(frozen=True)
+class LoopAlone:
+    """One of several unlike loops."""
+
+    what: str  # its kernel, or how many it has
+    median_ns: int  # of one of its repetitions
+    share: float  # of the time of all
+
+
+@dataclass(frozen=True)
+class UnlikeLoops:
+    """The loops that a program runs one after the other, where a mean over their repetitions is the
+    time of none.
+    """
+
+    loops: tuple[LoopAlone, ...]  # the one with the most time first
+    paused_ns: int  # in the times of repetitions that came after a pause, beyond their usual one
+
+
+@dataclass(frozen=True)
 class Answer:
     """The answer of one analysis; times are in nanoseconds, per unit unless noted otherwise.
 
@@ -920,7 +939,8 @@ class Answer:
     pytorch: bool
     program: str  # one of nsysmap.advice.program.KINDS: what the lines to paste are for
     engines: tuple[EngineRan, ...]
-    # time per unit in the trace, profiler included: the inverse of throughput
+    # time per unit in the trace, profiler included: the inverse of throughput; None over unlike
+    # loops
     traced: Figure | None
     traced_gpu: int | None  # the GPU that it is of, where other GPUs take another time
     unprofiled: Figure | None  # the same without the profiler, predicted
@@ -991,6 +1011,8 @@ class Answer:
     # how far the layers are from the hardware; None if nothing is known of any layer
     headroom: Headroom | None = None
     eight_bits: tuple[EightBits, ...] = ()  # of engines with products in 8 bits or fewer
+    # then no time is a mean over them, and how busy a GPU was is from the first loop to the last
+    unlike_loops: UnlikeLoops | None = None
 
     def __post_init__(self) -> None:
         """Makes the words for the unit and the errors, once."""
@@ -1001,6 +1023,15 @@ class Answer:
     def one_a_unit(self) -> bool:
         """Whether a unit has one inference, or is one repetition."""
         return self.unit_of_time.inferences == 1
+
+    @property
+    def usual_ns(self) -> int | None:
+        """Time per unit in the trace: the mean, or of unlike loops that of a repetition of the
+        longest one; None if unknown.
+        """
+        if self.unlike_loops is not None:
+            return self.unlike_loops.loops[0].median_ns
+        return self.traced.ns if self.traced else None
 
     @property
     def per_second(self) -> float | None:

@@ -54,6 +54,7 @@ from nsysmap.answer.phases import drift_words, phase_words, saved_in
 from nsysmap.answer.ranks import collective_times, in_step
 from nsysmap.answer.rates import rates
 from nsysmap.answer.slowest import slowest
+from nsysmap.answer.unlike_loops import without_means
 from nsysmap.answer.whose import (
     idle_causes,
     is_much,
@@ -134,7 +135,7 @@ def summarize(
     loops = list(tables["inference_loops"])
     kinds = _kinds(tables, unit.one)
     every, by_engine = inference_figures(tables)
-    return Answer(
+    answer = Answer(
         source=capture.text("source"),
         unit_of_time=unit,
         inferences=sum(row.integer("inferences") for row in loops),
@@ -220,6 +221,7 @@ def summarize(
         eight_bits=eight_bits_of(tables),
         headroom=headroom_of(tables, program, kernel_units, unprofiled=without, gpus=gpus),
     )
+    return without_means(answer)
 
 
 # --- time per inference

@@ -10,10 +10,9 @@ from dataclasses import replace
 import numpy as np
 
 from nsysmap.answer.costs import functions
-from nsysmap.answer.model import Answer, GpuTime
+from nsysmap.answer.model import Answer, GpuTime, LoopAlone, UnlikeLoops
 from nsysmap.answer.words import main_kind
 from nsysmap.core.groups import runs
-from nsysmap.core.records import dataclass
 from nsysmap.core.table import MISSING
 from nsysmap.text.units import counted
 from nsysmap.trace.inferences.steady import SHORTEST_PHASE
@@ -22,24 +21,7 @@ from nsysmap.trace.inferences.steady import SHORTEST_PHASE
 _PAUSE = 5.0
 
 
-@dataclass(frozen=True)
-class LoopAlone:
-    """One of the unlike loops."""
-
-    what: str  # its kernel, or how many it has
-    median_ns: int  # of one of its repetitions
-    share: float  # of the time of all
-
-
-@dataclass(frozen=True)
-class UnlikeLoops:
-    """The loops that a program runs one after the other."""
-
-    loops: tuple[LoopAlone, ...]  # the one with the most time first
-    paused_ns: int  # in the times of repetitions that came after a pause, beyond their usual one
-
-
-def unlike_loops(answer: Answer) -> UnlikeLoops | None:
+def _unlike_loops(answer: Answer) -> UnlikeLoops | None:
     """The loops of a program whose repetitions are of kinds with unlike times, if each kind comes
     many times before the next; None if the kinds alternate or there is only one.
     """
@@ -90,17 +72,28 @@ def _called(answer: Answer, groups: Sequence[int]) -> dict[int, str]:
 
 
 def without_means(answer: Answer) -> Answer:
-    """The answer without what would be a mean over unlike loops: the time without the profiler, and
-    the busy share of their repetitions alone.  The same answer where there are no such loops.
+    """The answer without what would be a mean over unlike loops: times, the busy share of their
+    repetitions alone, and what raises only their rate.  The same answer where there are no such
+    loops.
     """
-    if unlike_loops(answer) is None:
+    loops = _unlike_loops(answer)
+    if loops is None:
         return answer
-    gpus = (gpu if gpu.busy_share is None else from_first_to_last(gpu) for gpu in answer.gpus)
-    return replace(answer, unprofiled=None, gpu_unprofiled=None, gpus=tuple(gpus))
+    gpus = (gpu if gpu.busy_share is None else _from_first_to_last(gpu) for gpu in answer.gpus)
+    return replace(
+        answer,
+        unlike_loops=loops,
+        traced=None,
+        unprofiled=None,
+        gpu_unprofiled=None,
+        replayed_ns=None,
+        gpus=tuple(gpus),
+        actions=tuple(one for one in answer.actions if not one.throughput_only),
+    )
 
 
-def from_first_to_last(gpu: GpuTime) -> GpuTime:
+def _from_first_to_last(gpu: GpuTime) -> GpuTime:
     """How busy a GPU was from the first of its loops to the last, with what lies between them."""
     whole_ns = gpu.window_ns + gpu.left_out_ns
     share = None if gpu.whole_busy_ns is None else gpu.whole_busy_ns / max(whole_ns, 1)
-    return replace(gpu, window="trace", busy_share=share, idle=())
+    return replace(gpu, window="trace", busy_share=share, busy_ns=None, idle=())

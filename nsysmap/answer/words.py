@@ -22,6 +22,7 @@ from nsysmap.answer.model import (
     InferenceKind,
     RuleAnswer,
     Slowest,
+    UnlikeLoops,
     WhereItRan,
 )
 from nsysmap.answer.ranks import exchange, jointly, replayed_alone
@@ -236,6 +237,8 @@ def times(summary: Answer, *, brief: bool = False) -> list[str]:
         lines.append(f"{mean}, {throughput(summary, summary.traced.ns)}{beside}")
         lines += [told] if (told := outside(summary)) else []
         lines += [told] if (told := _drift(summary)) else []
+    elif summary.unlike_loops is not None:
+        lines.append(_of_loops(summary, summary.unlike_loops))
     if summary.trtexec_ns:
         lines.append(
             f"{rounded(summary.trtexec_ns)} without the profiler, as trtexec measured it,"
@@ -255,10 +258,23 @@ def times(summary: Answer, *, brief: bool = False) -> list[str]:
         lines.append("without the profiler: cannot tell" + (f" ({reason})" if reason else ""))
     elif told := alone(summary):
         lines.append(told)
-    excluded = first_use.sentence(
-        summary.first_use, each(summary), summary.traced.ns if summary.traced else 0
-    )
+    excluded = first_use.sentence(summary.first_use, each(summary), summary.usual_ns or 0)
     return [*lines, *([excluded] if excluded else [])]
+
+
+_LOOPS_NAMED = 3
+
+
+def _of_loops(summary: Answer, found: UnlikeLoops) -> str:
+    """The times of unlike loops, each of its own repetitions: a mean over all is of none."""
+    told = [
+        f"{rounded(one.median_ns)} of {one.what} ({percent(one.share, 1, 0)} of the time)"
+        for one in found.loops[:_LOOPS_NAMED]
+    ]
+    more = counted(len(found.loops) - len(told), "more loop")
+    told += [more] if len(found.loops) > len(told) else []
+    short = summary.unit_of_time.short
+    return f"median per {short} of each of {len(found.loops)} unlike loops: {', '.join(told)}"
 
 
 @dataclass(frozen=True)

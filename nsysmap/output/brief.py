@@ -76,6 +76,16 @@ def brief(summary: Answer, given: Sequence[str] = ()) -> dict[str, object]:
         "no_answer_because": [_whole(one) for one in summary.blocked[:2]],
         "warnings": [_whole(one) for one in summary.warnings],
         "time_in_trace_us": _us(summary.traced.ns if summary.traced else None),
+        "unlike_loops": None
+        if summary.unlike_loops is None
+        else [
+            {
+                "kernels": _short(one.what),
+                "median_us": _us(one.median_ns),
+                "percent_of_time": round(100 * one.share, 1),
+            }
+            for one in summary.unlike_loops.loops[:3]
+        ],
         "time_without_profiler_us": _range(summary.unprofiled),
         "gpu": [_gpu(one) for one in summary.gpus[:2]],
         "gpu_without_profiler": _gpu(summary.gpu_unprofiled) if summary.gpu_unprofiled else None,

@@ -32,6 +32,7 @@ from nsysmap.answer.model import (
     InferenceKind,
     KernelShare,
     LayerGroup,
+    LoopAlone,
     MappedCounts,
     NextStep,
     OtherKernels,
@@ -48,6 +49,7 @@ from nsysmap.answer.model import (
     Trial,
     UnitOfTime,
     UnitUse,
+    UnlikeLoops,
     Wait,
     WhereItRan,
 )
@@ -125,8 +127,10 @@ REPORT: Declared = {
         "kernels kernel_kinds slowest regions rules graph replayed_ns replay_error actions "
         "doubts mapped blocked warnings next_steps opaque_layers selected collectives in_turn "
         "in_step disturbance first_use tensorrt_bound tensorrt_since "
-        "headroom eight_bits unit_facts=unit_of_time decoding"
+        "headroom eight_bits unit_facts=unit_of_time decoding unlike_loops"
     ),
+    UnlikeLoops: keys("loops paused_ns"),
+    LoopAlone: keys("what median_ns share"),
     TraceFacts: keys(
         "source nsys_version schema_version form tensorrt_version duration_ns "
         "cuda_graph_trace graph_launches kernels copies memsets processes threads streams "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -11,12 +12,14 @@ from hypothesis import strategies as st
 
 from nsysmap.answer import first
 from nsysmap.answer.summarize import summarize
-from nsysmap.answer.unlike_loops import unlike_loops, without_means
 from nsysmap.api import analyze
 from nsysmap.core.report_schema import INFERENCE_TIMES
 from nsysmap.core.table import Table
 from nsysmap.core.trace_schema import INFERENCES
+from nsysmap.output.brief import brief
+from nsysmap.output.build import report_of
 from nsysmap.output.page.answer import bars_of, page_sentences
+from nsysmap.output.text.report import report_text
 from nsysmap.trace.inferences.long_loops import LoopOnStream, long_loops, loops_on_stream
 from nsysmap.trace.inferences.repeats import LaunchedKernels
 from tests.nsys_file import THREAD, NsysFile
@@ -187,7 +190,7 @@ def test_of_loops_of_one_kernel_the_one_with_the_most_time_is_told_first(tmp_pat
     answer = summarize(
         analyze(benchmark(True).write(tmp_path / "x.sqlite"), rules=[]).tables.by_name()
     )
-    found = unlike_loops(answer)
+    found = answer.unlike_loops
     assert found is not None
     assert [loop.what for loop in found.loops] == ["large", "small", "last"]
     assert 900_000 <= found.loops[0].median_ns <= 920_000 and 0.8 < found.loops[0].share < 0.9
@@ -198,11 +201,30 @@ def test_of_loops_of_one_kernel_the_one_with_the_most_time_is_told_first(tmp_pat
     assert gpu is not None and gpu.busy_share is not None and gpu.busy_share < 0.1
     assert not any("without nsys" in line for line in first.busy(answer, gpu))
     # the page says the same as the terminal, and has no bar of causes that are of the loops alone
-    shown = without_means(answer)
-    page = page_sentences(shown, {}, layers=False)
+    page = page_sentences(answer, {}, layers=False)
     assert page.traced in lines[0] and "of 3 loops" in page.traced_of
-    assert (page.predicted, page.rate, bars_of(shown)) == ("", "", ())
-    assert [one.busy_share for one in shown.gpus] == [gpu.busy_share]
+    assert (page.predicted, page.rate, bars_of(answer)) == ("", "", ())
+    assert [one.busy_share for one in answer.gpus] == [gpu.busy_share]
+
+
+def test_no_form_gives_a_mean_over_unlike_loops(tmp_path: Path) -> None:
+    """The mean of the three is 361 us, and 2,770 per second: no loop has them."""
+    analysis = analyze(benchmark(True).write(tmp_path / "x.sqlite"), rules=[])
+    answer = analysis.summary
+    assert (answer.traced, answer.unprofiled, answer.gpu_unprofiled) == (None, None, None)
+    assert not any(one.throughput_only for one in answer.actions)
+    full = report_text(report_of(analysis), full=True).split("What if")[0]
+    for form in ("x.md", "x.json"):
+        analysis.write(tmp_path / form)
+    full += (tmp_path / "x.md").read_text().split("What if")[0]
+    assert not [mean for mean in ("361 µs", "349 µs", "2,770") if mean in full]
+    held = json.loads((tmp_path / "x.json").read_text())["answer"]
+    assert held["traced"] is None and held["unprofiled"] is None
+    assert [one["what"] for one in held["unlike_loops"]["loops"]] == ["large", "small", "last"]
+    said = json.loads(json.dumps(brief(answer)))
+    assert said["time_in_trace_us"] is None and said["time_without_profiler_us"] is None
+    assert [one["kernels"] for one in said["unlike_loops"]] == ["large", "small", "last"]
+    assert "large" in repr(analysis)
 
 
 def test_a_kernel_many_times_without_a_wait_may_be_the_inside_of_anything(tmp_path: Path) -> None:
@@ -221,7 +243,7 @@ def test_loops_in_turns_are_no_loops_one_after_the_other(tmp_path: Path) -> None
             file.call("cudaStreamSynchronize_v3020", now, now + 1_000, 10**6 + number)
             now += 2_000
     answer = summarize(analyze(file.write(tmp_path / "x.sqlite"), rules=[]).tables.by_name())
-    assert unlike_loops(answer) is None
+    assert answer.unlike_loops is None
 
 
 def test_a_kernel_that_takes_most_of_the_time_in_two_launches_is_no_loop_to_capture(

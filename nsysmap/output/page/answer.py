@@ -10,7 +10,6 @@ from dataclasses import replace
 from nsysmap.answer import first, gains, whose, words
 from nsysmap.answer.costs import Cost, cost_rows, costs_of, functions, inside
 from nsysmap.answer.model import REPLAY, Answer, GpuTime, LayerGroup
-from nsysmap.answer.unlike_loops import unlike_loops
 from nsysmap.core.idle_causes import idle_words
 from nsysmap.core.records import dataclass
 from nsysmap.output.answers import above_actions, below_actions
@@ -141,7 +140,7 @@ def page_sentences(summary: Answer, proofs: Mapping[int, str], *, layers: bool) 
         "" if predicted is None else predicted.ends,
         "" if guess is None else words.rate_of(guess),
         words.per_second(summary),
-        "" if unlike_loops(summary) else words.per_second(summary) + words.together(summary),
+        "" if summary.unlike_loops else words.per_second(summary) + words.together(summary),
         words.unprofiled(summary),
         todo.get("do-first", () if again else (Paragraph(first.nothing(summary)),)),
         todo.get("throughput", ()),
@@ -164,13 +163,13 @@ def _traced(summary: Answer) -> tuple[str, str]:
     """Returns the time in the trace and what it is of: of the kind that takes most of the time
     where the mean over all kinds is the time of none, as on the terminal.
     """
-    if summary.traced is None:
-        return "", ""
-    if (loops := unlike_loops(summary)) is not None:
+    if (loops := summary.unlike_loops) is not None:
         longest = loops.loops[0]
         of = f"{longest.what} ({percent(longest.share, 1, 0)} of {len(loops.loops)} loops)"
         per = f"per {summary.unit_of_time.short} of {of}, profiler included"
         return rounded(longest.median_ns), per
+    if summary.traced is None:
+        return "", ""
     if (main := words.mean_misleads(summary)) is None:
         return rounded(summary.traced.ns), f"per {summary.unit}, profiler included"
     of = (
@@ -267,7 +266,7 @@ def bars_of(summary: Answer) -> tuple[Bar, ...]:
     the same without the profiler.  None for unlike loops one after the other: causes are known of
     the time inside them, not of what lies between.
     """
-    if unlike_loops(summary) is not None:
+    if summary.unlike_loops is not None:
         return ()
     without = summary.gpu_unprofiled
     bars = []

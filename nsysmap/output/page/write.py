@@ -12,7 +12,6 @@ from nsysmap.analysis import Analysis
 from nsysmap.answer import first, gains
 from nsysmap.answer.costs import whose_unit
 from nsysmap.answer.model import Action, Answer
-from nsysmap.answer.unlike_loops import without_means
 from nsysmap.answer.words import in_its_words
 from nsysmap.core.groups import distinct_rows
 from nsysmap.core.output_file import replacing
@@ -223,7 +222,7 @@ def page(
         [(row.text("change"), row.text("assumptions")) for row in answered]
     )
     own = dict(own_told)
-    answer = without_means(analysis.summary)
+    answer = analysis.summary
     told = page_sentences(answer, proofs(analysis.tables), layers=bool(content["layers"]))
     by_rule = [
         [row for row in found if row.text("rule") == rule]
