@@ -185,7 +185,9 @@ def test_what_is_launched_is_the_process_s_on_the_device_by_a_call_of_the_trace(
 # ---------------------------------------------------------------------------------------
 
 
-def slowly_held_up(took: list[int], own: list[int]) -> tuple[list[bool], list[int]]:
+def slowly_held_up(
+    took: list[int], own: list[int], by_its_work: list[int]
+) -> tuple[list[bool], list[int]]:
     """The rules of `_held_up`, one inference after another."""
     odd = [
         mine > 1.5 * max(median(took), 0) and its <= 1.5 * max(median(own), 0) and its < mine
@@ -198,7 +200,7 @@ def slowly_held_up(took: list[int], own: list[int]) -> tuple[list[bool], list[in
         slow = [at for at in left if took[at] > 1.5 * usual]
         if len(slow) <= 0.1 * len(took):
             for at in slow:
-                odd[at] = True
+                odd[at] = took[at] - by_its_work[at] > 1.5 * usual
             break
         left = slow
         for at in left:
@@ -208,18 +210,23 @@ def slowly_held_up(took: list[int], own: list[int]) -> tuple[list[bool], list[in
 
 @given(
     st.lists(
-        st.tuples(st.sampled_from([10, 15, 16, 20, 40, 60, 61]), st.sampled_from([0, 0, 5, 30])),
+        st.tuples(
+            st.sampled_from([10, 15, 16, 20, 40, 60, 61]),
+            st.sampled_from([0, 0, 5, 30]),
+            st.sampled_from([0, 0, 10, 45]),
+        ),
         min_size=1,
         max_size=30,
     )
 )
 def test_what_something_held_up_is_told_from_what_did_something_else(
-    times: list[tuple[int, int]],
+    times: list[tuple[int, int, int]],
 ) -> None:
-    took = [mine for mine, _ in times]
-    own = [mine - held for mine, held in times]
-    odd, kind = _held_up(np.array(took), np.array(own))
-    assert (odd.tolist(), kind.tolist()) == slowly_held_up(took, own)
+    took = [mine for mine, _, _ in times]
+    own = [mine - held for mine, held, _ in times]
+    longer = [work for _, _, work in times]
+    odd, kind = _held_up(np.array(took), np.array(own), np.array(longer))
+    assert (odd.tolist(), kind.tolist()) == slowly_held_up(took, own, longer)
 
 
 @pytest.mark.parametrize(
