@@ -27,6 +27,7 @@ from nsysmap.mapping.mapped_trace import MappedTrace, Progress, map_report, read
 from nsysmap.rules.settings_files import SETTINGS
 from nsysmap.text.units import counted, rounded, worded
 from nsysmap.trace.gpu_metrics import GpuMetrics
+from nsysmap.trace.inferences.compilation import first_use_ns
 from nsysmap.trace.inferences.steady import called_repetitions, excluded_spans, steady_inferences
 
 if TYPE_CHECKING:
@@ -902,7 +903,7 @@ def _notes(mapped: MappedTrace, capture: Row) -> list[Note]:
     one = _one(mapped)
     compiled = inferences.text("compile_evidence").codes >= 0
     if compiled.any():
-        took = rounded(int(inferences.ints("compile_ns")[compiled].sum()))
+        took = rounded(int(first_use_ns(inferences)[compiled].sum()))
         where = (
             f"{counted(int(np.count_nonzero(compiled)), one)} in which kernels were compiled or"
             " their code was loaded"
@@ -923,7 +924,7 @@ def _notes(mapped: MappedTrace, capture: Row) -> list[Note]:
                 "info",
                 f"Not in the medians: {counted(cut, one)} cut off by"
                 f" {'lost calls, or ' if lost_calls(trace) else ''}the start or end of the"
-                " capture.",
+                " capture, or the last of a loop and of other kernels than those before it.",
             )
         )
     if len(trace.kernels) and not len(inferences):

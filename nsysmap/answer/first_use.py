@@ -13,7 +13,7 @@ from nsysmap.answer.model import FirstUse
 from nsysmap.core.records import dataclass
 from nsysmap.core.table import Table
 from nsysmap.text.units import counted, rounded
-from nsysmap.trace.inferences.compilation import TRIED_OUT
+from nsysmap.trace.inferences.compilation import TRIED_OUT, first_use_ns
 
 _NAMED = 3  # inferences whose numbers are told
 _PTX_NS = 100_000_000
@@ -89,7 +89,7 @@ def first_use(tables: Mapping[str, Table], program: Program) -> FirstUse | None:
     rows = np.flatnonzero(evidence.codes >= 0)
     if not len(rows):
         return None
-    took, told = inferences.ints("compile_ns")[rows], evidence.take(rows).list()
+    took, told = first_use_ns(inferences)[rows], evidence.take(rows).list()
     by_compiler = np.array(
         [
             one in ("compiler", "range") or _from_ptx(one, int(ns))

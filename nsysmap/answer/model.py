@@ -408,7 +408,7 @@ class FirstUse:
     """
 
     inferences: tuple[int, ...]  # their numbers
-    compile_ns: int  # host time that it took in them
+    compile_ns: int  # that it kept them, without what the GPU worked meanwhile
     longest_ns: int  # in the one that took longest
     compiled: bool  # most of it was a compiler's work; otherwise code was loaded that existed
     tried_out: bool  # in some of them kernels were only run to choose the fastest

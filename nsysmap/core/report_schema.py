@@ -10,7 +10,10 @@ from nsysmap.core.table import Spec
 _COUNTS = (
     integer("inferences", "all inferences, warm-up included"),
     integer("warmup", "of these warm-up"),
-    integer("cut", "of these cut off by the start or end of the capture"),
+    integer(
+        "cut",
+        "of these cut off by the start or end of the capture, or last and alone of other kernels",
+    ),
     integer("steady", "of these steady-state"),
 )
 _HOW = (

@@ -470,6 +470,11 @@ GAPS = Spec(
         integer("thread", "nsys globalTid of that thread", null=True),
         text("before_layer", "layer of the kernel before", null=True),
         text("after_layer", "layer of the kernel after", null=True),
+        flag(
+            "left_out",
+            "in a part of the steady state that its window leaves out: a pause between runs, or an"
+            " inference that does not count",
+        ),
     ),
     key=("gap_id",),
 )

@@ -328,7 +328,8 @@ INFERENCES = Spec(
         ),
         flag(
             "complete",
-            "has all kernels of its kind; one cut off by the start or end of the capture has fewer",
+            "has all kernels of its kind: not cut off by the start or end of the capture, nor the"
+            " last repetition of a loop that nothing marks if it alone runs other kernels",
         ),
         integer("kernels", "number of kernels"),
         integer("launches", "number of launch calls"),

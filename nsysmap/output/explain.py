@@ -200,7 +200,7 @@ def _inference_words(held: InInference | None) -> str:
     by = _FOUND_BY.get(held.found_by, held.found_by) + (
         f" ({held.launch_api})" if held.launch_api else ""
     )
-    whole = "" if held.complete else "; cut off by the capture"
+    whole = "" if held.complete else "; cut off, or last and of other kernels"
     doubt = f"; its engine is in doubt: {held.engine_doubt}" if held.engine_doubt else ""
     same = (
         f"{counted(held.same, 'inference')} launch{'es' if held.same == 1 else ''} the same kernels"

@@ -147,7 +147,7 @@ def _found_by(figures: InferenceFigures) -> str:
 def _excluded(figures: InferenceFigures) -> str:
     """The inferences that the medians exclude."""
     parts = [f"{figures.warmup:,} warm-up"] if figures.warmup else []
-    parts += [f"{figures.cut:,} cut off by the capture"] if figures.cut else []
+    parts += [f"{figures.cut:,} cut off, or last and of other kernels"] if figures.cut else []
     return f"; measured {figures.measured:,} ({' and '.join(parts)} excluded)" if parts else ""
 
 

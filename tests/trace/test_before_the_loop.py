@@ -125,3 +125,39 @@ def test_how_busy_the_gpu_was_is_of_the_repetitions_that_the_time_is_of(tmp_path
     assert any("of the first repetition" in line[0] for line in first.times(answer))
     (window,) = tables["device_times"]
     assert window.integer("inferences") == 3
+
+
+def test_a_last_repetition_of_other_kernels_is_not_in_the_time(tmp_path: Path) -> None:
+    """The last batch of a data set is smaller, and libraries choose other kernels for it."""
+    program = Program()
+    program.forwards(6)
+    names = [f"layer_{place}" if place % 4 else f"small_layer_{place}" for place in range(40)]
+    program.launch(names, 30_000)
+    tables = program.tables(tmp_path)
+    (loop,) = tables["inference_loops"].records()
+    assert loop["steady"] == 6
+    assert loop["mean_ns"] == 40 * 120_000 + 10_000
+
+
+def test_other_kernels_now_and_then_are_in_the_time(tmp_path: Path) -> None:
+    program = Program()
+    names = [f"layer_{place}" if place % 4 else f"small_layer_{place}" for place in range(40)]
+    for times in (4, 3):
+        program.forwards(times)
+        program.launch(names, 30_000)
+    (loop,) = program.tables(tmp_path)["inference_loops"].records()
+    assert loop["steady"] == 9
+
+
+def test_the_pause_between_two_runs_is_idle_time_that_the_window_leaves_out(
+    tmp_path: Path,
+) -> None:
+    program = Program()
+    program.forwards(10)
+    program.pause(900 * MS)
+    program.forwards(10)
+    gaps = program.tables(tmp_path)["gaps"]
+    left_out = gaps.bools("left_out")
+    assert left_out.any()
+    assert int(gaps.ints("dur_ns")[left_out].max()) > 800 * MS
+    assert int(gaps.ints("dur_ns")[~left_out].max()) < 100 * MS

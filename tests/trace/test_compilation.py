@@ -14,7 +14,9 @@ from nsysmap import analyze
 from nsysmap.answer import first, words
 from nsysmap.api import Analysis
 from nsysmap.core.intervals import Spans
-from nsysmap.trace.inferences.compilation import Compilation, compilation
+from nsysmap.core.table import Table
+from nsysmap.core.trace_schema import INFERENCES
+from nsysmap.trace.inferences.compilation import Compilation, compilation, first_use_ns
 from nsysmap.trace.inferences.find import find_inferences
 from nsysmap.trace.inferences.steady import excluded_spans, inferences_a_pass
 from nsysmap.trace.inferences.tensorrt_ranges import tensorrt_ranges
@@ -324,3 +326,17 @@ def test_a_range_about_what_was_compiled_is_no_compilation(tmp_path: Path, name:
     file.range(name, MS, 41 * MS, domain=2)
     file.launch("kernel1", 42 * MS, 1)
     assert not len(found(file, tmp_path))
+
+
+def test_loading_a_kernel_while_the_gpu_works_takes_only_what_the_gpu_idles() -> None:
+    """The call returns after the GPU's earlier work, which is no loading."""
+    rows = {
+        "start_ns": [0, 1000, 2000],
+        "end_ns": [1000, 2000, 3000],
+        "gpu_busy_ns": [900, 100, 950],
+        "compile_ns": [800, 700, 0],
+    }
+    times = Table.of_rows(
+        INFERENCES, [dict(zip(rows, row, strict=True)) for row in zip(*rows.values(), strict=True)]
+    )
+    assert first_use_ns(times).tolist() == [100, 700, 0]

@@ -24,7 +24,7 @@ next enqueue begins, ``launch`` from there on.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -68,6 +68,7 @@ from nsysmap.timing.idle.causes import (
 )
 from nsysmap.trace.copies import hold_the_host
 from nsysmap.trace.gpu_work import gpu_work
+from nsysmap.trace.inferences.steady import excluded_spans
 from nsysmap.trace.launches import gather
 from nsysmap.trace.model import Trace
 
@@ -173,7 +174,21 @@ def find_gaps(
         Host.of(trace, inferences),
     )
     gaps = stacked(_told(known, idle, progress) for idle in _all_holes(work))
-    return gaps.with_columns(GAPS, {"gap_id": np.arange(len(gaps))})
+    left_out = _in_excluded(gaps, excluded_spans(inferences))
+    return gaps.with_columns(GAPS, {"gap_id": np.arange(len(gaps)), "left_out": left_out})
+
+
+def _in_excluded(gaps: Table, excluded: Mapping[int, Sequence[tuple[int, int]]]) -> BoolArray:
+    """Marks the gaps of which most lies in the times that the device's window leaves out."""
+    device, start = gaps.ints("device"), gaps.ints("start_ns")
+    middle = start + gaps.ints("dur_ns") // 2
+    found = np.zeros(len(gaps), np.bool_)
+    for one, spans in excluded.items():
+        begins, ends = np.array(spans, np.int64).reshape(-1, 2).T
+        mine = np.flatnonzero(device == one)
+        at = np.searchsorted(begins, middle[mine], side="right") - 1
+        found[mine] = (at >= 0) & (middle[mine] < ends[np.maximum(at, 0)])
+    return found
 
 
 def _told(known: _Known, idle: _Idle, progress: Callable[[str], None] | None) -> Table:
@@ -221,6 +236,7 @@ def _gaps(known: _Known, idle: _Idle) -> Table:
             "thread": calls.at("thread", after.ints("launch")),
             "before_layer": known.layer_of.take(last_kernel),
             "after_layer": known.layer_of.take(next_kernel),
+            "left_out": np.zeros(len(device), np.bool_),
         },
     )
 

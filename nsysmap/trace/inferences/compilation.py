@@ -270,6 +270,19 @@ def trials(kernels: Table) -> BoolArray:
     return found
 
 
+def first_use_ns(inferences: Table) -> IntArray:
+    """For each row of INFERENCES how long compiling or loading kernels kept it, in ns: the host's
+    time in that, without what the GPU worked meanwhile.
+
+    A call that loads code returns only after the GPU has finished earlier work, so its duration
+    alone would count that work as well.
+    """
+    took, busy = inferences.ints("compile_ns"), inferences.ints("gpu_busy_ns")
+    idle = inferences.ints("end_ns") - inferences.ints("start_ns") - np.maximum(busy, 0)
+    kept: IntArray = np.minimum(took, np.maximum(idle, 0))
+    return kept
+
+
 def _outermost(thread: IntArray, end: IntArray) -> BoolArray:
     """Marks the spans, by thread and start, the longer first, that end later than all earlier ones
     on their thread.

@@ -64,6 +64,7 @@ _MOST = 0.5  # of a thread's inferences: if more do, they always do
 # inferences after those in which a program compiles and tries out kernels: of fewer nothing shows
 # that they are its work
 _LEAST_LATER = 3
+_LAST_ALIKE = 4  # repetitions before a last one that differs: of fewer, any may differ
 _FAR_FEWER = 0.75  # of the kernels of a step
 _AT_ONCE = 1 << 19  # kernels whose inferences are totalled together
 _COMPILED = ("warmup", "compile_ns", "compile_evidence", "compile_evidence_kind")
@@ -327,13 +328,14 @@ def _summary(
     thread = executions.thread[order]
     enqueue = end - start
     graph = executions.graph[order]
-    complete = _complete(kernels, shape, thread, graph)
+    unmarked = executions.found_by.take(order).equals("period")
+    complete = _complete(kernels, shape, thread, graph, unmarked)
     if lost := lost_calls(trace):
         ends = np.maximum(end, last_end)
         complete &= ~cut_by_loss(lost, trace.kernels, of_kernel, thread, ends)
     enqueues = Spans(
         thread,
-        _enqueue_begin(thread, start, end, executions.found_by.take(order).equals("period")),
+        _enqueue_begin(thread, start, end, unmarked),
         end,
     )
     first_use = compilation(trace)
@@ -348,7 +350,7 @@ def _summary(
     shown_by = first_use.most(trace, enqueues, compiles, tuning)
     _, loop = numbered(thread, device)
     ended = np.maximum(end, last_end)
-    repeated = executions.found_by.take(order).equals("period") & complete
+    repeated = unmarked & complete
     before = _before_the_loop(_Repeated(start, ended, shape, kernels, loop), repeated)
     later = _later_runs(start, ended, loop, complete & ~before)
     table = Table(
@@ -570,9 +572,16 @@ def _home(
     return result[0], result[1], result[2]
 
 
-def _complete(kernels: IntArray, shape: IntArray, thread: IntArray, graph: BoolArray) -> BoolArray:
+def _complete(
+    kernels: IntArray,
+    shape: IntArray,
+    thread: IntArray,
+    graph: BoolArray,
+    unmarked: BoolArray,
+) -> BoolArray:
     """False for the first or last inference of a thread that has fewer kernels than the thread's
-    usual, and a shape of its own.
+    usual, and a shape of its own; and for the last of those that nothing marks if it alone runs
+    other kernels: the last batch of a data set is smaller than the others.
     """
     complete = np.ones(len(kernels), np.bool_)
     for _, mine in rows_by_value(thread):
@@ -584,6 +593,9 @@ def _complete(kernels: IntArray, shape: IntArray, thread: IntArray, graph: BoolA
             for row in (rows[0], rows[-1]):
                 alone = np.count_nonzero(shape[rows] == shape[row]) == 1
                 complete[row] = not (alone and kernels[row] < usual)
+            last = rows[-1]
+            if unmarked[last] and (shape[rows[-_LAST_ALIKE - 1 : -1]] == shape[rows[-2]]).all():
+                complete[last] &= shape[last] == shape[rows[-2]] or len(rows) <= _LAST_ALIKE
     return complete
 
 

@@ -40,6 +40,8 @@ from nsysmap.trace.model import Trace
 # other
 _OVERLAP = 0.5
 _HOME = ("process", "context")
+# of so few words every length is tried, which takes less than a millisecond
+_FEW_WORDS = 256
 _MOST_LOOKED_AT, _MOST_COMPARED = 1024, 64  # streams of one thread, before one
 # times: of fewer there are no two intervals, and whether they come at a rate cannot be seen
 _LEAST = 3
@@ -547,7 +549,8 @@ def whole_turns(words: IntArray) -> tuple[int, int, int] | None:
     """The part of a sequence that is mostly turns of the same different words: its first word, how
     many words a turn has, and how many turns there are.
     """
-    for size in candidates(words):
+    every = len(words) <= _FEW_WORDS
+    for size in range(2, len(words) // _LEAST + 1) if every else candidates(words):
         if size == 1 or _LEAST * size > len(words):
             continue
         again = np.concatenate([[False], words[size:] == words[:-size], [False]])
