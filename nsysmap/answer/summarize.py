@@ -78,7 +78,8 @@ _PLACES = ("block", "part")  # evidence of rules that says better than the layer
 _ALL_KERNELS = (("repeated_layers", "total_ns"), ("other_kernels", "time_ns"))
 # of the time that the GPU waits for launches: a host twice as slow makes that a quarter longer
 _HOST_BOUND = 0.25
-_COUNTED_APART = 0.01  # by which two ways to count the ends of a run differ
+_COUNTED_APART = 0.01  # by which two ways to count the ends of a long run differ
+_ENDS = 2  # units that a replay cannot count: the first and the last of a run
 _SAME_RATE = 0.03  # by which the rates of two GPUs may differ and be told once
 _TOLD = 3  # patterns or classes of a kernel's operations shown at most
 _ORDINAL = re.compile(r" #\d+$")
@@ -111,7 +112,7 @@ def summarize(
         else Figure(*(prediction.integer(f"{end}before_ns") for end in ("", "low_", "high_")))
     )
     if unprofiled is not None and traced is not None and traced_gpu is None:
-        unprofiled = no_longer(unprofiled, traced.ns)
+        unprofiled = no_longer(unprofiled, traced.ns, counted_in)
     trtexec_ns = _trtexec(tables) if unit.inferences == 1 else None
     version = (
         capture.maybe_text("tensorrt_version") or ".".join(map(str, program.tensorrt or ())) or None
@@ -263,18 +264,20 @@ def _traced(
     return (Figure(recorded) if recorded else None), None
 
 
-def no_longer(unprofiled: Figure, traced_ns: int) -> Figure:
-    """The time without the profiler, limited to the trace's where the two differ only in how the
-    ends of the run count: the profiler only adds time.
+def no_longer(unprofiled: Figure, traced_ns: int, counted: float) -> Figure:
+    """The time without the profiler, limited to the trace's, of which ``counted`` units are in the
+    mean, where the two differ no more than by which units at the ends of the run count: the
+    profiler only adds time.
     """
-    if not traced_ns < unprofiled.ns <= (1 + _COUNTED_APART) * traced_ns:
+    apart = max(_COUNTED_APART, _ENDS / counted if counted else 0.0)
+    if not traced_ns < unprofiled.ns <= (1 + apart) * traced_ns:
         return unprofiled
-    low, high = unprofiled.low_ns, unprofiled.high_ns
-    return Figure(
-        traced_ns,
-        None if low is None else min(low, traced_ns),
-        None if high is None else max(min(high, traced_ns), traced_ns),
+    # the range is of the same units as the time
+    low, high = (
+        None if end is None else round(end * traced_ns / unprofiled.ns)
+        for end in (unprofiled.low_ns, unprofiled.high_ns)
     )
+    return Figure(traced_ns, low, None if high is None else traced_ns)
 
 
 def _disturbance(tables: Mapping[str, Table]) -> Disturbance | None:

@@ -225,6 +225,7 @@ need: they wait for one step after the other.  A kernel for tensor cores compute
 and took twice as long in the network that had such (see docs/fix.md).
 """
 _WAITS = 4.0
+"""Times the least time of a product of few rows: one that takes longer waits, as above."""
 _ALIGNED = (0.05, 0.45, 0.9)
 """Shares of the time of convolutions that they save with whole vectors of channels: in nine
 networks 0.22 to 0.7, 0.44 in the mean with a deviation of 0.15 (see docs/fix.md).

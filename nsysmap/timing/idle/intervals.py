@@ -184,6 +184,8 @@ def _in_excluded(gaps: Table, excluded: Mapping[int, Sequence[tuple[int, int]]])
     middle = start + gaps.ints("dur_ns") // 2
     found = np.zeros(len(gaps), np.bool_)
     for one, spans in excluded.items():
+        if not spans:
+            continue
         begins, ends = np.array(spans, np.int64).reshape(-1, 2).T
         mine = np.flatnonzero(device == one)
         at = np.searchsorted(begins, middle[mine], side="right") - 1
