@@ -236,5 +236,4 @@ def _copied(view: ModelView, node: ir.Node) -> Iterator[Edit | Refusal]:
         "the other operand has the full shape, so the result keeps it",
         "vanish",
         beside=view.names([reader]),
-        unblocks=True,
     )

@@ -100,6 +100,14 @@ class EngineTimes:
         sources = frozenset[str]().union(*(self.made_by.get(one, ()) for one in nodes))
         return [one for one in self.of(sources) if one.does == "product"]
 
+    def moved_before(self, products: Iterable[LayerTime]) -> list[LayerTime]:
+        """The kernels that lay out what products read."""
+        sources = frozenset[str]().union(
+            *(self.made_by.get(one, ()) for product in products for one in product.nodes)
+        )
+        moves = ("movement", "reformat", "pointwise")
+        return [one for one in self.of(sources) if one.does in moves]
+
     def remaining(self, layer: LayerTime) -> float:
         """The time of a layer that is left."""
         return layer.time_ns * self.left.get(layer.layer_id, 1.0)
@@ -310,15 +318,19 @@ def _join(edit: Edit, whole: _Layers, part: _Layers, times: EngineTimes) -> _Gai
     longest = times.least_ns if fused else max(times.remaining(one) for one in layers)
     most = max(total - longest, 0) + (len(layers) - 1) * times.between_ns
     lost = times.one_more_ns if part or products else 0
+    wider = 0.0
     told = f"{len(layers)} kernels become one, which takes as long as the longest at least"
     if fused:
         told = f"{len(layers)} kernels become one, which keeps the scores to itself"
+        # it takes heads in another layout, which kernels as fast as a small one may make
+        before = [one for one in times.moved_before(products) if one not in layers]
+        wider = sum(max(0.0, times.remaining(one) - times.least_ns) for one in before)
     elif edit.kind == "epilogues" and products and part:
         lost = round(_other_kernels(products, times))
         told += f", {_OTHER_KERNEL}"
     likely = _LIKELY_OPERATOR if edit.kind in ("norms", "gelu") else _LIKELY_JOINED
     replaced = tuple(one.layer_id for one in products)
-    return _Gain(SavedTime(round(likely * most), -lost, round(most)), told, replaced)
+    return _Gain(SavedTime(round(likely * most), -lost, round(most + wider)), told, replaced)
 
 
 def _merge(edit: Edit, whole: _Layers, part: _Layers, times: EngineTimes) -> _Gain:

@@ -135,6 +135,18 @@ def test_a_softmax_between_two_products_may_let_tensorrt_fuse_attention(wide: bo
         assert made(found).saving.high_ns == 8_000 + 6_000 + 2 * 1_000
 
 
+def test_attention_that_is_fused_may_take_its_heads_in_a_cheaper_layout() -> None:
+    layers = [layer(0, "qk", 8_000, "product"), layer(1, "exp sum div", 4_000, "softmax")]
+    layers += [layer(2, "pv", 6_000, "product"), layer(3, "turn", 9_000), layer(4, "z", 1_000)]
+    one = replace(edit("join", "exp sum div", "qk pv"), kind="softmax")
+    held = times(layers)
+    turned = replace(held, made_by={"qk": frozenset(["turn"])})
+    more = (
+        made(predict(one, (), turned)).saving.high_ns - made(predict(one, (), held)).saving.high_ns
+    )
+    assert more == 9_000 - held.least_ns
+
+
 def test_arithmetic_that_becomes_part_of_a_product_may_make_it_slower() -> None:
     layers = [layer(0, "conv", 20_000, "product"), layer(1, "t silu u", 3_000)]
     one = replace(edit("vanish", "t u", "silu"), unblocks=True)
