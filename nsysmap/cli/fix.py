@@ -129,7 +129,7 @@ def _told(found: Fix) -> list[str]:
     lines: list[str] = []
     if found.made:
         saved = found.together
-        slower = f"; it may be slower by up to {rounded(-saved.low_ns)}" if saved.low_ns < 0 else ""
+        slower = f"; it may be slower by up to {saved.lost}" if saved.lost else ""
         lines.append(
             f"Predicted: {ranged(saved.ns, saved.low_ns, saved.high_ns)} less of"
             f" {rounded(found.inference_ns)} per inference{slower}"

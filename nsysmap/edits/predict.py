@@ -8,7 +8,7 @@ from dataclasses import field
 from nsysmap.core.records import dataclass
 from nsysmap.edits.model import Edit, Unwanted
 from nsysmap.rules.finding import Finding
-from nsysmap.text.units import counted
+from nsysmap.text.units import counted, range_of
 
 _MOST_SAVED = 0.95  # share of an inference
 LEAST_SHARE = 0.002
@@ -22,6 +22,12 @@ class SavedTime:
     ns: int
     low_ns: int
     high_ns: int
+
+    @property
+    def lost(self) -> str:
+        """What an inference may be slower by, rounded as the range is; nothing if it cannot be."""
+        told = range_of(self.ns, self.low_ns, self.high_ns)
+        return f"{told.low.lstrip('-')} {told.unit}" if self.low_ns < 0 else ""
 
     def __add__(self, other: SavedTime) -> SavedTime:
         return SavedTime(

@@ -39,12 +39,11 @@ def script(
     """The script for these edits of the model of this name."""
     number = "one edit" if len(made) == 1 else f"{len(made)} edits"
     predicted = ranged(together.ns, together.low_ns, together.high_ns)
-    slower = f"; it may be slower by up to {rounded(-together.low_ns)}"
+    slower = f"; it may be slower by up to {together.lost}" if together.lost else ""
     head = (
         f'"""Edits {_quoted(model)}: {number}, which `nsysmap fix` found with'
         f" {_quoted(report)}.\n\nPredicted: {predicted}"
-        f" less in each inference of {rounded(inference_ns)}"
-        f"{slower if together.low_ns < 0 else ''}.\n\n"
+        f" less in each inference of {rounded(inference_ns)}{slower}.\n\n"
         f"usage: python FILE MODEL.onnx OUT.onnx        (needs onnx, onnx-ir and numpy)\n"
         '"""\n'
     )

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from nsysmap.edits.model import Edit, Gain, Unwanted
-from nsysmap.edits.predict import EngineTimes, LayerTime, PredictedEdit, predict
+from nsysmap.edits.predict import EngineTimes, LayerTime, PredictedEdit, SavedTime, predict
 
 
 def layer(at: int, nodes: str, time_ns: int, does: str = "pointwise", **more: Any) -> LayerTime:
@@ -222,3 +222,8 @@ def test_a_layer_s_time_is_saved_once() -> None:
     held.credit(first)
     again = predict(edit("vanish", "a b"), (), held)
     assert made(again).saving.ns <= 2 * 1_000
+
+
+@pytest.mark.parametrize(("low_ns", "lost"), [(-9_060, "9 µs"), (0, ""), (4_000, "")])
+def test_what_may_be_lost_is_rounded_as_the_range_is(low_ns: int, lost: str) -> None:
+    assert SavedTime(23_200, low_ns, 39_400).lost == lost
