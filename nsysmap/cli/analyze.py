@@ -132,11 +132,8 @@ def analyze_command(  # one parameter an option
     """
     from nsysmap.core.output_file import check_output
     from nsysmap.mapping.given_files import given_files
-    from nsysmap.output.build import report_of
-    from nsysmap.output.findings import failed_text
     from nsysmap.output.kept_report import report_bytes, report_in
     from nsysmap.output.result_cache import REPORT, Question, files_of, place_of, write_files
-    from nsysmap.rules.finding import at_least
 
     given = given_files(files)
     files_given = (given.report, *given.engines)
@@ -167,7 +164,9 @@ def analyze_command(  # one parameter an option
         analysis = cache(lambda: _analysis(question, params, reader, tell))
         report = report_in(kept.get(REPORT, b""), lambda: analysis().tables)
         fresh: dict[str, bytes] = {}
-        if report is None:
+        if report is None:  # else the modules of an analysis are not even imported
+            from nsysmap.output.build import report_of
+
             report = report_of(analysis())
             fresh[REPORT] = report_bytes(report) if place is not None else b""
         known = [path for path in written if path.suffix.lower() in kept]
@@ -193,9 +192,13 @@ def analyze_command(  # one parameter an option
     if report.nothing_ran:
         click.echo(f"nsysmap: {escaped(report.nothing_ran)}", err=True)
         return 2
-    if fail_on and (found := at_least(report.findings, fail_on)):
-        click.echo("nsysmap: " + failed_text(found, fail_on), err=True)
-        return 1
+    if fail_on:
+        from nsysmap.output.findings import failed_text
+        from nsysmap.rules.finding import at_least
+
+        if found := at_least(report.findings, fail_on):
+            click.echo("nsysmap: " + failed_text(found, fail_on), err=True)
+            return 1
     return 0
 
 
