@@ -32,7 +32,7 @@ itself.
 
 def commands(report: Path, engine: Path, made: Path) -> dict[str, list[str | Path]]:
     """The questions, by what is printed of them."""
-    of = [report, engine]
+    of, page = [report, engine], made / "page.html"
     return {
         "sql, kernels": [*NSYSMAP, "sql", "SELECT count(*) FROM kernels", *of],
         "sql, layers": [*NSYSMAP, "sql", "SELECT count(*) FROM layers", *of],
@@ -44,10 +44,7 @@ def commands(report: Path, engine: Path, made: Path) -> dict[str, list[str | Pat
         "analyze --no-cache": [*NSYSMAP, "analyze", "--no-cache", *of],
         "analyze, again": [*NSYSMAP, "analyze", *of],
         "analyze --full, again": [*NSYSMAP, "analyze", "--full", *of],
-        "analyze --no-cache, a page": [
-            *[*NSYSMAP, "analyze", "--no-cache", "-q", *of],
-            *["-o", made / "page.html"],
-        ],
+        "analyze --no-cache, a page": [*NSYSMAP, "analyze", "--no-cache", "-q", *of, "-o", page],
     }
 
 
