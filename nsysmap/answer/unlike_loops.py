@@ -51,7 +51,7 @@ def _unlike_loops(answer: Answer) -> UnlikeLoops | None:
 
 def _called(answer: Answer, groups: Sequence[int]) -> dict[int, str]:
     """The names of these groups' loops: the kernel if there is only one, otherwise the number of
-    kernels.
+    kernels; or that it is a CUDA graph, whose kernels the trace hides.
     """
     tables = answer.tables
     times, kernels = tables["inference_times"], tables["kernels"]
@@ -68,7 +68,10 @@ def _called(answer: Answer, groups: Sequence[int]) -> dict[int, str]:
     sizes = {kind.group: kind.kernels or 0 for kind in answer.kinds}
     alone = [one for one in groups if sizes.get(one) == 1 and one in kernel]
     named = dict(zip(alone, functions([kernel[one] for one in alone]), strict=True))
-    return {one: named.get(one) or counted(sizes.get(one, 0), "kernel") for one in groups}
+    return {
+        one: named.get(one) or (counted(sizes[one], "kernel") if sizes.get(one) else "a CUDA graph")
+        for one in groups
+    }
 
 
 def without_means(answer: Answer) -> Answer:

@@ -42,6 +42,7 @@ _OVERLAP = 0.5
 _HOME = ("process", "context")
 # of so few words every length is tried, which takes less than a millisecond
 _FEW_WORDS = 256
+_TURNS_OF = (("process",), ("process", "context", "thread"), ("process", "context", "stream"))
 _MOST_LOOKED_AT, _MOST_COMPARED = 1024, 64  # streams of one thread, before one
 # times: of fewer there are no two intervals, and whether they come at a rate cannot be seen
 _LEAST = 3
@@ -491,24 +492,46 @@ def _is_step(kernels: Table, rows: IntArray, repeated: IntArray, marked: IntArra
 
 
 def _join_turns(inferences: Table, unit: IntArray, shown: IntArray) -> None:
-    """Gives inferences of one turn the same number, and those outside all turns none, on each
-    stream where most of the work is in turns.
+    """Gives inferences of one turn the same number, and those outside all turns none, where most of
+    the work is in turns: of a process whose threads wait for each other, of a thread, or else of a
+    stream.
+
+    In a process of which ranges or graph launches show inferences, none of these lies among them.
     """
-    rows = np.flatnonzero((unit != MISSING) & ~np.isin(inferences.ints("process"), shown))
-    home = numbered(*(inferences.ints(name)[rows] for name in ("process", "context", "stream")))[1]
-    for _, members in rows_by_value(home):
-        mine = rows[members]
-        turns = whole_turns(inferences.ints("kernel_sequence")[mine])
-        if turns is None:
-            continue
-        first, size, count = turns
-        inside = mine[first : first + size * count]
-        if all(
-            inferences.ints(name)[inside].sum() > _MOST * inferences.ints(name)[mine].sum()
-            for name in ("kernels", "gpu_busy_ns")
-        ):
-            unit[mine] = MISSING
-            unit[inside] = np.repeat(inside[::size], size)
+    period = inferences.text("found_by").equals("period")
+    process, begin = inferences.ints("process"), inferences.ints("enqueue_start_ns")
+    open_rows = np.flatnonzero(unit != MISSING)
+    for names in _TURNS_OF:
+        home = numbered(*(inferences.ints(name)[open_rows] for name in names))[1]
+        left = np.ones(len(open_rows), np.bool_)
+        for _, members in rows_by_value(home):
+            mine = open_rows[members]
+            one_thread = len(distinct(inferences.ints("thread")[mine])) == 1
+            turns = whole_turns(inferences.ints("kernel_sequence")[mine])
+            if turns is None or not (one_thread or _one_after_the_other(inferences, mine)):
+                continue
+            first, size, count = turns
+            inside = mine[first : first + size * count]
+            among = (process == process[mine[0]]) & ~period
+            among &= (begin > begin[inside[0]]) & (begin < begin[inside[-1]])
+            if among.any() and process[mine[0]] in shown:
+                continue
+            if all(
+                inferences.ints(name)[inside].sum() > _MOST * inferences.ints(name)[mine].sum()
+                for name in ("kernels", "gpu_busy_ns")
+            ):
+                unit[mine] = MISSING
+                unit[inside] = np.repeat(inside[::size], size)
+                left[members] = False
+        open_rows = open_rows[left]
+
+
+def _one_after_the_other(inferences: Table, rows: IntArray) -> bool:
+    """Whether nearly each of these begins after the one before it was enqueued: the threads that
+    enqueue them wait for each other.
+    """
+    begin, end = (inferences.ints(f"enqueue_{edge}_ns")[rows] for edge in ("start", "end"))
+    return float((begin[1:] >= end[:-1]).mean()) >= _NEARLY_ALL
 
 
 def _main_kind(trace: Trace, found: Inferences, unit: IntArray, shown: IntArray) -> None:
