@@ -22,7 +22,9 @@ REPORT, ENGINE = CAPTURES / "p_softmax-graph.nsys-rep", CAPTURES / "p_softmax.en
 BLOCK = ["MatMul", "Div", "Add_1", "ReduceMax", "Sub_1", "Exp", "ReduceSum", "Div_1", "MatMul_1"]
 
 
-def model(folder: Path, *, opset: int = 17, less: str = "", output: str = "") -> Path:
+def model(
+    folder: Path, *, opset: int = 17, less: str = "", output: str = "", heads: bool = False
+) -> Path:
     """A model with the nodes that the engine file names: the first block of attention as it is
     written there, the others as a chain that stands for them.
     """
@@ -31,9 +33,12 @@ def model(folder: Path, *, opset: int = 17, less: str = "", output: str = "") ->
     ids, mask = g.given("input_ids", 1, 16, dtype="int64"), g.given("attention_mask", 1, 1, 1, 16)
     table = g.weight("table", 9, 32)
     x = g.node("Gather", table, ids, name="/emb/Gather")
-    scores = g.node("MatMul", x, g.weight("keys", 32, 16), name="/MatMul")
+    shape = (1, 1, 16, 32) if heads else (1, 16, 32)
+    x = g.node("Reshape", x, g.ints(*shape))
+    keys = g.node("Transpose", x, perm=[0, 1, 3, 2]) if heads else g.weight("keys", 32, 16)
+    scores = g.node("MatMul", x, keys, name="/MatMul")
     scores = g.node("Div", scores, g.value(4.0), name="/Div")
-    flat = g.node("Reshape", mask, g.ints(1, 1, 16))
+    flat = g.node("Reshape", mask, g.ints(*shape[:-2], 1, 16))
     scores = g.node("Add", scores, flat, name="/Add_1")
     largest = g.node("ReduceMax", scores, name="/ReduceMax", axes=[-1])
     away = g.node("Exp", g.node("Sub", scores, largest, name="/Sub_1"), name="/Exp")
@@ -47,7 +52,7 @@ def model(folder: Path, *, opset: int = 17, less: str = "", output: str = "") ->
     name = output or engine.bindings[-1]
     g.nodes.append(onnx.helper.make_node("Neg", [y], [name], name="/last"))
     path = folder / "model.onnx"
-    onnx.save(g.ends(name, 1, 16, 32).model(), path)
+    onnx.save(g.ends(name, *shape).model(), path)
     return path
 
 
@@ -68,6 +73,19 @@ def test_the_script_says_what_each_edit_is_for_and_the_model_computes_the_same(
     left = [node.op_type for node in ir.load(edited).graph]
     assert left.count("Softmax") == 1
     assert "Exp" not in left
+
+
+@pytest.mark.parametrize("heads", [True, False])
+def test_attention_that_another_edit_lets_tensorrt_fuse_is_no_operator(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], heads: bool
+) -> None:
+    script = tmp_path / "fix.py"
+    path = model(tmp_path, heads=heads)
+    done = run(capfd, "fix", ENGINE, REPORT, "--onnx", path, "-o", script)
+    assert done.status == 0, done.err
+    assert '"softmax"' in script.read_text()
+    assert '"attention"' not in script.read_text()
+    assert ("lets TensorRT fuse it" in done.out) == heads
 
 
 def test_a_finding_chooses_the_edits(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:

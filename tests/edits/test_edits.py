@@ -265,6 +265,21 @@ def test_an_island_of_fp32_stays_where_nothing_bounds_its_values(tmp_path: Path)
     assert "whatever the input" in made.reasons[0]
 
 
+@pytest.mark.parametrize(("rows", "width"), [(4, 32), (4, 33), (100, 32), (100, 33)])
+def test_an_island_s_products_that_tensor_cores_take_badly_are_told(
+    tmp_path: Path, rows: int, width: int
+) -> None:
+    g = Graph(dtype="float16")
+    x = g.node("Cast", g.node("Tanh", g.given("x", rows, 16)), to=1)
+    y = g.node("MatMul", x, g.weight("w", 16, width, dtype="float32"), name="/fc")
+    y = g.node("Relu", y, name="/Relu")
+    made = edited(tmp_path, g.ends(g.node("Cast", y, to=10), rows, width), "casts")
+    (one,) = made.plan.made
+    assert set(one.kept) == {"/fc", "/Relu"}
+    assert one.scant == (("/fc",) if rows == 4 else ())
+    assert one.uneven == (("/fc",) if width == 33 else ())
+
+
 def test_an_island_that_needs_fp32_stays(tmp_path: Path) -> None:
     g = Graph(dtype="float16")
     y = g.node("Exp", g.node("Cast", g.given("x", 4), to=1), name="/Exp")
@@ -406,6 +421,16 @@ def test_doubled_quantizers_become_one(tmp_path: Path) -> None:
     assert made.worst == 0
 
 
+def test_the_quantizer_behind_what_moves_data_takes_the_other_s_place(tmp_path: Path) -> None:
+    g = Graph(opset=19)
+    y = quantized(g, g.node("Relu", g.given("x", 2, 6)), 0.05)
+    y = quantized(g, g.node("Reshape", y, g.ints(3, 4), name="/move"), 0.05)
+    (one,) = edited(tmp_path, g.ends(g.node("Relu", y), 3, 4), "quantizers").plan.made
+    (other,) = one.instead
+    assert other in one.beside
+    assert other not in one.nodes
+
+
 def test_quantizers_of_another_scale_stay(tmp_path: Path) -> None:
     g = Graph()
     y = quantized(g, quantized(g, g.given("x", 2, 6), 0.05), 0.04)
@@ -479,6 +504,7 @@ def test_channels_are_padded_through_sums_and_pools(tmp_path: Path) -> None:
     assert made.kinds == ["channels"]
     assert made.worst < 1
     assert "16 channels instead of 14" in made.plan.made[0].does
+    assert made.plan.made[0].growth == 16 / 14
 
 
 def test_channels_that_something_else_reads_stay(tmp_path: Path) -> None:
