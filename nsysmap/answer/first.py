@@ -437,20 +437,13 @@ def main_gpu(answer: Answer) -> GpuTime | None:
     return known[0] if known else None
 
 
-def one_piece(answer: Answer) -> bool:
-    """Whether all GPU work of the trace is a single kernel, copy or memset."""
-    found = answer.trace
-    return found.kernels + found.copies + found.memsets == 1 and not found.graph_launches
-
-
 def busy(answer: Answer, gpu: GpuTime) -> tuple[str, ...]:
     """How busy it was while it was profiled, and how busy it is without; of a single piece of work,
     which is always busy from its begin to its end, how long that is of the trace.
     """
     traced_ns = answer.trace.duration_ns
-    if one_piece(answer):
-        what = "kernel" if answer.trace.kernels else "copy" if answer.trace.copies else "memset"
-        return (f"one {what}, {rounded(gpu.window_ns)}, in {rounded(traced_ns)} of trace",)
+    if answer.trace.one_piece:
+        return (words.one_piece(answer, gpu),)
     share = percent(gpu.busy_share or 0.0, 1, 0)
     span = "" if gpu.window == "inferences" else " from first to last work"
     long = f" ({rounded(gpu.window_ns)})" if span and answer.usual_ns is None else ""

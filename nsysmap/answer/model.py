@@ -856,6 +856,11 @@ class TraceFacts:
     overhead_ns: int
     nothing_recurs: bool = False  # whole programs without a loop
 
+    @property
+    def one_piece(self) -> bool:
+        """Whether all GPU work is a single kernel, copy or memset."""
+        return self.kernels + self.copies + self.memsets == 1 and not self.graph_launches
+
 
 @dataclass(frozen=True)
 class InferenceFigures:

@@ -635,6 +635,15 @@ def where(summary: Answer) -> list[str]:
     ]
 
 
+def one_piece(summary: Answer, gpu: GpuTime) -> str:
+    """How long a single piece of GPU work is, of the trace: from its begin to its end the GPU is
+    always busy.
+    """
+    found = summary.trace
+    what = "kernel" if found.kernels else "copy" if found.copies else "memset"
+    return f"one {what}, {rounded(gpu.window_ns)}, in {rounded(found.duration_ns)} of trace"
+
+
 def _gpu(summary: Answer, gpu: GpuTime, without: GpuTime | None) -> list[str]:
     """How busy a GPU was, and why it was idle; in two sentences that have both figures of each
     share where it was replayed.
@@ -642,6 +651,8 @@ def _gpu(summary: Answer, gpu: GpuTime, without: GpuTime | None) -> list[str]:
     which = f"GPU {gpu.device} " if len(summary.gpus) > 1 else ""
     if gpu.busy_share is None:
         return [f"{which}busy time unknown: the trace hides work"]
+    if summary.trace.one_piece:
+        return [one_piece(summary, gpu)]
     span = "in the trace" if gpu.window == "inferences" else "from first to last work"
     work_ns = (
         gpu.busy_ns

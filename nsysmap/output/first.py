@@ -182,7 +182,7 @@ def _gpu(answer: Answer, fit: _Fit) -> list[Block]:
         return []
     blocks: list[Block] = (
         [Paragraph(fit(first.busy(answer, gpu)))]
-        if first.one_piece(answer)
+        if answer.trace.one_piece
         else [Meter(gpu.busy_share or 0.0, fit(first.busy(answer, gpu), taken=METER))]
     )
     named = any(one.above_ns for one in first.costs(answer))

@@ -12,8 +12,9 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from nsysmap.core.errors import NsysmapError
 from nsysmap.core.records import dataclass
-from nsysmap.core.table import IntArray
+from nsysmap.core.table import MISSING, IntArray
 from nsysmap.inputs.nsys.tables import SAMPLES_TAKEN, NsysTables
 
 MPI, PYTHON, JULIA, CUDA, PROFILER, LIBRARY, PROGRAM, GENERATED, SYSTEM, UNKNOWN = (
@@ -94,17 +95,26 @@ class CpuSamples:
 
     def during(self, thread: IntArray, start_ns: IntArray, end_ns: IntArray) -> SampledTime:
         """What these threads were in within these stretches of time, those of one thread apart from
-        each other.
+        each other; nothing where the samples cannot be read.
         """
         if self.tables is None or not len(thread):
             return SampledTime()
+        try:
+            return self._during(self.tables, thread, start_ns, end_ns)
+        except (NsysmapError, OSError):  # all else of the trace was read, and stands
+            return SampledTime()
+
+    @staticmethod
+    def _during(
+        tables: NsysTables, thread: IntArray, start_ns: IntArray, end_ns: IntArray
+    ) -> SampledTime:
         within = _Stretches.of(thread, start_ns, end_ns)
         found: list[IntArray] = [np.empty(0, np.int64)]
         apart: list[IntArray] = [np.empty(0, np.int64)]
-        for block in self.tables.blocks("COMPOSITE_EVENTS", SAMPLES_TAKEN):
+        for block in tables.blocks("COMPOSITE_EVENTS", SAMPLES_TAKEN):
             taken, at, of = (block[name] for name in SAMPLES_TAKEN)
             for number, starts, ends in within.each():
-                mine = np.flatnonzero(of == number)
+                mine = np.flatnonzero((of == number) & (at != MISSING))
                 times = at[mine]
                 if sum(map(len, apart)) < _MOST_TIMES:
                     apart.append(np.diff(times))
@@ -116,7 +126,7 @@ class CpuSamples:
         between = between[between > 0]
         period = int(np.median(between)) if len(between) else 0
         chosen = ids[np.linspace(0, len(ids) - 1, min(len(ids), _MOST_STACKS)).astype(np.int64)]
-        return SampledTime(_code(self.tables, chosen), len(ids), period)
+        return SampledTime(_code(tables, chosen), len(ids), period)
 
 
 def has_samples(tables: NsysTables) -> bool:

@@ -9,11 +9,12 @@ import pytest
 
 from nsysmap.advice.program import CUDA, OTHER, Program
 from nsysmap.answer import gains
-from nsysmap.answer.actions import RunFacts, UnitTime, actions, sampled_code
+from nsysmap.answer.actions import RunFacts, UnitTime, _sampled, actions, sampled_code
 from nsysmap.answer.model import Action, HostEvidence
 from nsysmap.core.result_schema import HOST_SAMPLES
 from nsysmap.core.table import Table, Text
 from nsysmap.core.trace_schema import OTHER_HOST, PYTHON
+from tests.reports import analysis
 from tests.summary.test_summarize import answered, tables
 
 NONE = HostEvidence("none", "no CUDA call", "no CUDA call")
@@ -59,6 +60,32 @@ def test_few_samples_tell_nothing() -> None:
     # the thread slept nearly all the time
     assert not sampled_code(IN_MPI, idle_ns=100 * 10_000)
     assert not sampled_code(samples(), idle_ns=800)
+
+
+def test_samples_are_read_only_where_much_of_the_time_is_the_hosts_own_work() -> None:
+    known = analysis("bert_trt10", "sync.sqlite").tables.by_name()
+    window_ns = sum(one.integer("window_ns") for one in known["device_times"])
+    gap = known["gaps"].take(np.arange(1))
+
+    def sampled(share: float, *, taken: bool) -> HostEvidence | None:
+        spans = {"start_ns": np.array([0]), "end_ns": np.array([1])}
+        gaps = Table(
+            gap.spec, {**gap.columns, **spans, "dur_ns": np.array([round(share * window_ns)])}
+        )
+        capture = {**known["capture"].columns, "has_cpu_samples": np.array([taken])}
+        tables = {
+            "device_times": known["device_times"],
+            "capture": Table(known["capture"].spec, capture),
+        }
+        many = samples(("mpi", "libmpi.so", "MPI_Wait", 100), each_ns=round(window_ns / 100))
+        tables |= {"host_samples": many} if taken and share > 0.05 else {}  # else it is not asked
+        return _sampled(NONE, tables, gaps)
+
+    assert sampled(0.04, taken=True) == NONE
+    assert sampled(0.5, taken=False) == NONE
+    found = sampled(0.5, taken=True)
+    assert found is not None
+    assert found.waits_for_ranks
 
 
 def against_host_work(program: Program, evidence: HostEvidence, **facts: bool) -> Action:

@@ -8,6 +8,7 @@ from nsysmap.answer import first
 from nsysmap.answer.model import Answer
 from nsysmap.api import analyze
 from nsysmap.output.first import EVERYTHING, first_sections
+from nsysmap.output.page.answer import bars_of
 from nsysmap.text.page import Meter
 from nsysmap.text.units import rounded
 from tests.nsys_file import PROCESS, NsysFile
@@ -43,6 +44,7 @@ def test_a_single_kernel_is_no_busy_gpu(tmp_path: Path) -> None:
     assert first.busy(answer, gpu) == ("one kernel, 2.00 µs, in 100 ms of trace",)
     sections = {one.key: one for one in first_sections(answer, EVERYTHING, 80)}
     assert not any(isinstance(block, Meter) for block in sections["gpu"].blocks)
+    assert not bars_of(answer)
     # nobody has to capture it again, or to make 2 µs of 100 ms faster
     assert not answer.next_steps
     assert not first.todo(answer)

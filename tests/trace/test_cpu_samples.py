@@ -126,3 +126,14 @@ def test_a_report_that_nsysmap_reads_itself_has_the_same_samples(tmp_path: Path)
         for depth, (symbol, module) in enumerate(stack)
     ]
     assert list(zip(*(stored[name].tolist() for name in stored), strict=True)) == every
+
+
+def test_samples_that_cannot_be_read_are_none(tmp_path: Path) -> None:
+    path = tmp_path / "made.nsys-rep"
+    sample = message((1, 31), (104, [(1, 100), (4, b"\x80"), (11, 9)]))
+    path.write_bytes(Made(events=[sample], strings=list(STRINGS)).data())
+    tables = own_tables(path)
+    stretch = (np.array([9]), np.array([0]), np.array([400]))
+    assert not CpuSamples(tables).during(*stretch).samples
+    path.unlink()
+    assert not CpuSamples(tables).during(*stretch).samples

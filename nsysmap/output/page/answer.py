@@ -264,9 +264,9 @@ def _sure(summary: Answer, proofs: Mapping[int, str]) -> Iterator[Answered]:
 def bars_of(summary: Answer) -> tuple[Bar, ...]:
     """A bar for each GPU, if the trace shows how busy it was, and below that of the replayed one
     the same without the profiler.  None for unlike loops one after the other: causes are known of
-    the time inside them, not of what lies between.
+    the time inside them, not of what lies between; nor for a single piece of work.
     """
-    if summary.unlike_loops is not None:
+    if summary.unlike_loops is not None or summary.trace.one_piece:
         return ()
     without = summary.gpu_unprofiled
     bars = []
