@@ -118,6 +118,24 @@ class Equivalent:
 
 EQUIVALENT = (
     Equivalent(
+        "nsysmap/inputs/nsys/json_lines.py",
+        "_LONGEST_LINE = 1 << 30  # bytes: no row of an export comes near",
+        "2",
+        "a bound of memory, of which any above a gigabyte would do",
+    ),
+    Equivalent(
+        "nsysmap/whatif/changes.py",
+        "numbers = 1 + max((work.number for work in all_works(timeline)), default=0)",
+        "1",
+        "the default is for a timeline without work, which then has no numbers to be added to",
+    ),
+    Equivalent(
+        "nsysmap/whatif/changes.py",
+        "if len(works) < len(step.works) or any(work.after for work in works)",
+        "((len(works)) <= (len(step.works)))",
+        "it spares a copy of a step that stays as it is",
+    ),
+    Equivalent(
         "nsysmap/inputs/nsys/report_container.py",
         "head = _read(file, at, max(0, min(20, end - at)))",
         "40",
