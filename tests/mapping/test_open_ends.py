@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from nsysmap.inputs.engine.model import Engine, Layer, Tensor
 from nsysmap.mapping.order.kernel_alignment import EngineMatch, may_run_this
@@ -10,6 +13,7 @@ from nsysmap.mapping.order.open_ends import (
     ALONE,
     AT_AN_END,
     BETWEEN,
+    SHARPLY,
     border_chances,
     most_of_anything,
     open_ends,
@@ -101,3 +105,120 @@ def test_a_pause_is_one_that_is_much_longer_or_shorter_than_usual_at_that_place(
         [False, False, False],
         [True, False, False],
     ]
+
+
+def border_odds(paused: list[list[bool]], place: int) -> float:
+    """By the definition: how much likelier the pauses at a place are if inferences begin there."""
+    count, kernels = len(paused), len(paused[0])
+    begins = (sum(row[0] for row in paused) + 0.5) / (count + 1)
+    within = (sum(sum(row[1:]) for row in paused) + 0.5) / (count * (kernels - 1) + 1)
+    likely = 1.0
+    for row in paused:
+        likely *= begins / within if row[place] else (1 - begins) / (1 - within)
+    return 0.2 + 0.8 * likely
+
+
+@given(
+    st.lists(st.lists(st.booleans(), min_size=6, max_size=6), min_size=1, max_size=6),
+    st.integers(0, 5),
+    st.integers(0, 5),
+)
+def test_a_border_is_as_likely_as_pauses_say_wherever_it_is(
+    paused: list[list[bool]], one: int, other: int
+) -> None:
+    first, last = sorted((one, other))
+    odds = [border_odds(paused, place) for place in range(6)]
+
+    def at_or_before(places: list[int]) -> list[float]:
+        """A third of all engines is followed by another, which begins anywhere alike."""
+        worth = [odds[place] / 3 / len(places) for place in places]
+        return [sum(worth[: at + 1]) / (2 / 3 + sum(worth)) for at in range(len(places))]
+
+    behind = list(range(last + 1, 6))
+    ahead = list(range(first, 0, -1))
+    chances = border_chances([np.array(paused)], (first, last))
+    assert chances[behind].tolist() == pytest.approx(at_or_before(behind) if behind else [])
+    before = at_or_before(ahead) if ahead else []
+    assert chances[:first].tolist() == pytest.approx(before[::-1])
+    assert not chances[first : last + 1].any()
+    anywhere = border_chances([np.array(paused)], None)
+    assert anywhere.tolist() == pytest.approx([at_or_before(list(range(1, 6)))[-1]] * 6)
+
+
+def test_of_two_measures_of_pauses_the_odds_are_the_mean() -> None:
+    paused = np.zeros((3, 4), np.bool_)
+    paused[:, [0, 2]] = True
+    never = np.zeros((3, 4), np.bool_)
+    both = border_chances([paused, never], (0, 0))
+    odds = [
+        (border_odds(paused.tolist(), at) + border_odds(never.tolist(), at)) / 2 for at in (1, 2, 3)
+    ]
+    worth = np.array(odds) / 9
+    assert both[1:].tolist() == pytest.approx((np.cumsum(worth) / (2 / 3 + worth.sum())).tolist())
+    assert border_chances([paused[:, :1]], None).tolist() == [0.0]
+
+
+@pytest.mark.parametrize(
+    ("border", "alone", "at_end"), [(0.0, 0.6, 0.99), (0.005, 0.6, 0.99), (0.5, 0.5, 0.5)]
+)
+def test_a_border_limits_what_is_believed_beside_it(
+    border: float, alone: float, at_end: float
+) -> None:
+    chances = np.full(3, border)
+    nothing = open_ends([REGION, REGION, PRODUCT], np.array([True, True, False]))
+    assert most_of_anything(nothing, chances).tolist() == [alone, alone, 1.0]
+    end = open_ends([PRODUCT, REGION, REGION], np.array([True, True, True]))
+    assert most_of_anything(end, chances).tolist() == [1.0, at_end, at_end]
+    between = open_ends([PRODUCT, REGION, PRODUCT], np.array([True, True, True]))
+    assert most_of_anything(between, chances).tolist() == [1.0, 0.99, 1.0]
+
+
+@pytest.mark.parametrize(
+    ("layers", "told", "is_open"),
+    [
+        ("pRp", "yyy", False),
+        ("Rpp", "nyy", True),
+        ("ppR", "yyn", True),
+        ("ppp", "yyy", False),
+        ("RRR", "yyy", True),
+        ("---", "nnn", False),
+        ("pRp", "yyn", True),
+    ],
+)
+def test_an_end_is_open_where_anything_stands_beyond_what_is_known(
+    layers: str, told: str, is_open: bool
+) -> None:
+    kinds = {"p": PRODUCT, "R": REGION, "-": None}
+    ends = open_ends([kinds[one] for one in layers], np.array([one == "y" for one in told]))
+    assert ends.open == is_open
+
+
+@pytest.mark.parametrize(
+    ("usual", "gap", "unlike"),
+    [
+        (2_000, 4_000, False),
+        (2_000, 4_001, True),  # twice the usual time
+        (300, 1_000, False),
+        (300, 1_001, True),  # and a microsecond at least
+        (9_000, 3_500, False),
+        (9_000, 3_499, True),  # half of it, and a microsecond less
+    ],
+)
+def test_how_unlike_a_pause_must_be(usual: int, gap: int, unlike: bool) -> None:
+    gaps = np.full((5, 3), usual)
+    gaps[2, 1] = gap
+    found = unlike_others(gaps)
+    assert found[2, 1] == unlike
+    assert found.sum() == unlike
+
+
+def test_a_place_where_every_inference_pauses_is_unlike_most_places() -> None:
+    for gap, unlike in ((8_000, False), (8_001, True)):
+        gaps = np.full((3, 5), 2_000)
+        gaps[:, 1] = gap  # four times the median of all
+        assert unlike_others(gaps)[:, 1].tolist() == [unlike] * 3
+    for gap, unlike in ((20_000, False), (20_001, True)):
+        gaps = np.full((3, 5), 2_000)
+        gaps[:, 1] = gap
+        assert unlike_others(gaps, SHARPLY)[:, 1].tolist() == [unlike] * 3
+    assert unlike_others(np.zeros((0, 3), np.int64)).shape == (0, 3)
