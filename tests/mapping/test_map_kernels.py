@@ -5,8 +5,10 @@ from __future__ import annotations
 import csv
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from nsysmap.core.table import MISSING
 from nsysmap.inputs.engine.model import Engine, Layer
 from nsysmap.inputs.engine.reader import read_engine
 from nsysmap.mapping.map_kernels import (
@@ -16,6 +18,7 @@ from nsysmap.mapping.map_kernels import (
     NO_RANGES,
     OUTSIDE_LAYERS,
     OUTSIDE_TENSORRT,
+    _at,
 )
 from nsysmap.mapping.mapped_trace import MappedTrace, map_report, map_trace
 from tests.exports import exported
@@ -418,3 +421,9 @@ def test_two_threads_in_the_same_engine_do_not_take_each_others_kernels(tmp_path
         ("relu", 0),
         ("relu", 1),
     ]
+
+
+def test_a_flag_of_a_row_that_is_missing_is_not_set() -> None:
+    flags, rows = np.array([True, False, True]), np.array([0, 1, 2, MISSING])
+    assert _at(flags, rows).tolist() == [True, False, True, False]
+    assert _at(np.zeros(3, np.bool_), rows).tolist() == [False] * 4

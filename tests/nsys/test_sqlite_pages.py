@@ -704,3 +704,18 @@ def test_reading_writes_nothing(tmp_path: Path) -> None:
     Database.open(path).read("t", ("a",))
     assert hashlib.sha256(path.read_bytes()).hexdigest() == before
     assert [entry.name for entry in tmp_path.iterdir()] == ["x.sqlite"]
+
+
+def test_headers_of_one_byte_of_length_and_of_two_are_decoded_together(tmp_path: Path) -> None:
+    """A header of 126 types has 127 bytes, with the length of a long text one more."""
+    names = [f"c{at}" for at in range(126)]
+    rows = [(at, *[None] * 124, "x" * (200 if at % 3 else 5)) for at in range(50)]
+    rows = sorted(rows, key=lambda row: len(row[-1]))
+    for held in (rows, rows[::-1]):
+        path = made(
+            tmp_path / f"{held is rows}.sqlite", f"CREATE TABLE t ({', '.join(names)})", rows=held
+        )
+        read = read_table(path, Database.open(path).stored["t"], ("c0", "c1"), ("c125",))
+        assert plain(read["c0"]) == [row[0] for row in held]
+        assert plain(read["c1"]) == [None] * 50
+        assert plain(read["c125"]) == [row[-1] for row in held]

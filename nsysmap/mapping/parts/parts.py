@@ -125,7 +125,7 @@ def _up_to_tags(tensorrt: TensorRtRanges, place: IntArray, is_tag: BoolArray) ->
         found = (outer >= 0) & is_tag[np.maximum(outer, 0)]
         around[inner[found]] = outer[found]
         inner, outer = inner[(outer >= 0) & ~found], outer[(outer >= 0) & ~found]
-    return np.where(place >= 0, around[place], -1)
+    return np.where(place >= 0, around[np.maximum(place, 0)], -1)
 
 
 # --- from the kernels' names
