@@ -386,17 +386,31 @@ def own_tests(module: str) -> list[str]:
 
 
 def near_tests(module: str) -> list[str]:
-    """The test files that import the module, those of its room first; its own come before them."""
+    """The test files that import the module, those of its room first; its own come before them.  Of
+    a module that none imports, those that import the modules that do.
+    """
+    found = _importing(module, "tests")
+    if not any(Path(path).name.startswith("test_") for path in found):
+        found = [
+            test for user in _importing(module, "nsysmap") for test in _importing(user, "tests")
+        ]
+    room = tests_of(module)
+    return sorted(
+        {path for path in found if Path(path).name.startswith("test_")},
+        key=lambda path: (not path.startswith(tuple(room)), path),
+    )
+
+
+def _importing(module: str, folder: str) -> list[str]:
+    """The files in that folder that import the module."""
     dotted = module.removesuffix(".py").replace("/", ".")
     package, _, name = dotted.rpartition(".")
     ways = (f"from {dotted} import", f"import {dotted}", f"from {package} import {name}")
-    room = tests_of(module)
-    found = [
+    return [
         str(path.relative_to(ROOT))
-        for path in sorted((ROOT / "tests").rglob("test_*.py"))
+        for path in sorted((ROOT / folder).rglob("*.py"))
         if any(way in path.read_text() for way in ways)
     ]
-    return sorted(found, key=lambda path: not path.startswith(tuple(room)))
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from nsysmap.core.errors import NsysmapError
-from nsysmap.mapping.given_files import GivenFiles, given_files, one_engine
+from nsysmap.mapping.given_files import GivenFiles, given_files, is_likely_report, one_engine
 from tests.places import FIXTURES
 
 CAPTURE = FIXTURES / "bert_trt10"
@@ -87,3 +87,41 @@ def test_of_a_command_about_one_engine_the_report_may_be_missing_and_the_engine_
         one_engine(
             ["a/engine.json", report, "b/engine.json"], lambda files, name: f"{files} -o {name}"
         )
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "likely"),
+    [
+        ("a.nsys-rep", b"", True),
+        ("a.qdrep", b"", True),
+        ("a.qdstrm", b"", True),
+        ("a.SQLITE", b"", True),
+        ("a.engine", b"", False),
+        ("a.plan", b"", False),
+        ("a.trt", b"", False),
+        ("a.rtx", b"", False),
+        ("a.json", b"", False),
+        ("a.onnx", b"\0\1\2", False),
+        ("a.bin", b"", True),  # undecided
+        ("a.bin", b"\0\1\2", True),
+        ("a.txt", b"some text", False),
+        ("a.sqlite", b"ftrt....", False),  # a plan by its first bytes
+    ],
+)
+def test_what_a_file_is_by_its_bytes_and_else_by_its_suffix(
+    name: str, data: bytes, likely: bool, tmp_path: Path
+) -> None:
+    (tmp_path / name).write_bytes(data)
+    assert is_likely_report(str(tmp_path / name)) == likely
+
+
+def test_a_name_says_more_than_nothing_and_less_than_the_bytes(tmp_path: Path) -> None:
+    named, unknown, sure = tmp_path / "a.qdrep", tmp_path / "b.bin", tmp_path / "c.bin"
+    named.write_bytes(b"")
+    unknown.write_bytes(b"\0\1")
+    sure.write_bytes(b"SQLite format 3\0")
+    assert given_files([str(unknown), str(named)]).report == str(named)
+    assert given_files([str(named), str(sure), ENGINE]).report == str(sure)
+    folder = tmp_path / "folder.json"
+    folder.mkdir()
+    assert is_likely_report(str(folder))

@@ -710,7 +710,7 @@ def test_headers_of_one_byte_of_length_and_of_two_are_decoded_together(tmp_path:
     """A header of 126 types has 127 bytes, with the length of a long text one more."""
     names = [f"c{at}" for at in range(126)]
     rows = [(at, *[None] * 124, "x" * (200 if at % 3 else 5)) for at in range(50)]
-    rows = sorted(rows, key=lambda row: len(row[-1]))
+    rows = sorted(rows, key=lambda row: len(str(row[-1])))
     for held in (rows, rows[::-1]):
         path = made(
             tmp_path / f"{held is rows}.sqlite", f"CREATE TABLE t ({', '.join(names)})", rows=held
