@@ -218,3 +218,33 @@ def test_every_layer_with_time_is_in_one_kind_and_one_row() -> None:
     for table in (layer_kinds(tables.layers), tables.repeated_layers):
         assert table.ints("time_ns").sum() == times[times > 0].sum()
         assert table.ints("layers").sum() == (times > 0).sum()
+
+
+def test_layers_of_incomplete_inferences_count_though_nothing_tells_their_kernels() -> None:
+    whole = Table.of_rows(
+        LAYERS,
+        [
+            {"layer_id": 0, "name": "a", "kind": "gemm"},
+            {"layer_id": 1, "name": "b", "kind": "cast"},
+        ],
+    )
+    rows = repeated_layers(whole, np.array([1, 0]), 1)
+    assert rows.ints("kernels").tolist() == [0]
+    assert rows.floats("share_of_all_kernel_time").tolist() == [1.0]
+    assert rows.ints("repeat_id").tolist() == [0]
+    # of no kernels at all nothing is a share
+    timed = Table.of_rows(LAYERS, [{"layer_id": 0, "name": "a", "kind": "gemm", "time_ns": 4}])
+    assert repeated_layers(timed, np.array([0]), 0).floats("share_of_all_kernel_time").tolist() == [
+        0
+    ]
+
+
+def test_rows_of_the_same_time_are_by_engine_and_then_by_name() -> None:
+    made = [
+        {"layer_id": at, "engine": engine, "name": name, "kind": "gemm", "time_ns": 5, "kernels": 2}
+        for at, (engine, name) in enumerate(((1, "a"), (0, "c"), (0, "b"), (None, "d")))
+    ]
+    rows = repeated_layers(Table.of_rows(LAYERS, made), np.array([7] * 4), 28)
+    assert [row.text("name") for row in rows] == ["d", "b", "c", "a"]
+    assert rows.ints("kernels").tolist() == [2] * 4
+    assert rows.ints("repeat_id").tolist() == [0, 1, 2, 3]

@@ -19,11 +19,12 @@ from nsysmap.whatif.calibration import calibrate
 from nsysmap.whatif.early import MOVED_NS, begins_early, runs_at_once
 from nsysmap.whatif.pieces import waited_for
 from nsysmap.whatif.profiler import profiler_costs
-from nsysmap.whatif.read_timeline import read_timeline
+from nsysmap.whatif.read_timeline import _with_late_waits, read_timeline
 from nsysmap.whatif.replay import period_ns, recorded, replay
 from nsysmap.whatif.timeline import Timeline, all_steps, all_works
 from nsysmap.whatif.window import Window, steady_window
 from tests.places import FIXTURES
+from tests.whatif.test_replay import step as call
 
 KERNELS_ONLY = (
     "bert_trt10/sync.sqlite",
@@ -321,3 +322,23 @@ def test_kernels_that_were_queued_and_did_not_overlap_do_not_in_a_graph() -> Non
         end[order[:-1]] = kernels.ints("start_ns")[order[1:]] - gap_ns
         queued = kernels.with_columns(kernels.spec, {"end_ns": end})
         assert runs_at_once(replace(trace, kernels=queued), rows).any() == some
+
+
+@pytest.mark.parametrize(
+    ("lags", "left"),
+    [
+        ([501, *[0] * 9], [501, *[0] * 9]),  # half of an inference longer than usual
+        ([500, *[0] * 9], [0] * 10),
+        ([501, 501, *[0] * 8], [0] * 10),  # of so many it is usual
+        ([501, 100, *[0] * 8], [501, *[0] * 9]),
+    ],
+)
+def test_waits_return_late_in_a_few_inferences_or_in_none(lags: list[int], left: list[int]) -> None:
+    steps = [call("sync", at, lag_ns=lag) for at, lag in enumerate(lags)]
+    other = call("submit", 10, lag_ns=70)
+    ends = np.arange(11) * 1_000
+    found = _with_late_waits([*steps, other], ends[::-1])
+    assert [one.lag_ns for one in found] == [*left, 70]
+    # without inferences nothing is usual
+    alone = _with_late_waits([*steps], ends[:1])
+    assert [one.lag_ns for one in alone] == [0] * 10
