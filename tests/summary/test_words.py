@@ -200,7 +200,7 @@ def test_a_slow_one_is_so_many_times_the_median_in_three_digits(ratio: float, to
 
 def test_a_kernel_of_which_nothing_is_known_is_shown_with_its_name() -> None:
     assert kernel_titles([("unknown", "my_kernel"), ("cuda kernel: a", "a")], 60) == [
-        "unknown (my_kernel)",
+        "cuda kernel: my_kernel",
         "cuda kernel: a",
     ]
     assert kernel_titles([("unknown", "(no name)")], 60) == ["unknown (no name)"]
