@@ -271,14 +271,16 @@ def kernel_titles(kernels: Sequence[tuple[str, str]], room: int) -> list[str]:
                 [escaped(called[name]) for name in names],
                 max(room - columns(what) - 3, _LEAST_NAME),
             )
-            beside = [told if told.startswith("(") else f"({told})" for told in short]
-            if what == _UNKNOWN:  # nothing is known of it but what it is called
-                named |= {
-                    (what, name): f"cuda kernel: {told}"
-                    for name, told in zip(names, short, strict=True)
-                }
-                continue
             named |= {
-                (what, name): f"{what} {told}" for name, told in zip(names, beside, strict=True)
+                (what, name): _titled(what, told) for name, told in zip(names, short, strict=True)
             }
     return [escaped(named.get(kernel, kernel[0])) for kernel in kernels]
+
+
+def _titled(what: str, called: str) -> str:
+    """A kernel's description with its name beside it; the name alone where nothing else is known of
+    it.
+    """
+    if called.startswith("("):
+        return f"{what} {called}"
+    return f"cuda kernel: {called}" if what == _UNKNOWN else f"{what} ({called})"
