@@ -289,31 +289,31 @@ def test_a_turn_on_several_streams_of_a_thread_is_one_repetition(tmp_path: Path)
     assert sizes(program.mapped(tmp_path)) == [3] * 40
 
 
+@pytest.mark.parametrize(
+    ("begins", "each_turn", "expected"),
+    [
+        (100, 300, [4] * 12),  # the second thread begins when the first one is done
+        (25, 300, [4] * 12),  # while it enqueues, and the first one waits for both
+        (60, 120, [2] * 24),  # each goes on by itself
+    ],
+)
 def test_threads_that_wait_for_each_other_make_one_repetition_and_independent_ones_do_not(
-    tmp_path: Path,
+    tmp_path: Path, begins: int, each_turn: int, expected: list[int]
 ) -> None:
-    for number, (apart, expected) in enumerate(((0, [4] * 12), (15, [2] * 24))):
-        file, now = NsysFile(), 1_000
-        for turn in range(12):
-            for thread in range(2):
-                # the second thread begins when the first one is done, or while it enqueues
-                begin = now + 100 * thread - apart * thread * 5
-                for place in range(2):
-                    each = 1 + 4 * turn + 2 * thread + place
-                    at = begin + 60 * place
-                    file.call("cudaLaunchKernel_v7000", at, at + 20, each, thread=THREAD + thread)
-                    file.kernel(f"t{thread}k{place}", at + 25, each, stream=7 + thread, took=10)
-                file.call(
-                    "cudaStreamSynchronize_v3020",
-                    begin + 85,
-                    begin + 95,
-                    1_000 + 2 * turn + thread,
-                    thread=THREAD + thread,
-                )
-            now += 300
-        (tmp_path / str(number)).mkdir()
-        trace = read_trace(file.write(tmp_path / str(number) / "x.sqlite"))
-        assert sizes(map_trace(trace, [])) == expected
+    file = NsysFile()
+    for turn in range(12):
+        for thread in range(2):
+            begin = 1_000 + each_turn * turn + begins * thread
+            for place in range(2):
+                number = 1 + 4 * turn + 2 * thread + place
+                at = begin + 60 * place
+                file.call("cudaLaunchKernel_v7000", at, at + 20, number, thread=THREAD + thread)
+                file.kernel(f"t{thread}k{place}", at + 25, number, stream=7 + thread, took=10)
+            end = begin + 85
+            waits = 1_000 + 2 * turn + thread
+            file.call("cudaStreamSynchronize_v3020", end, end + 10, waits, thread=THREAD + thread)
+    trace = read_trace(file.write(tmp_path / "x.sqlite"))
+    assert sorted(sizes(map_trace(trace, []))) == expected
 
 
 def test_two_sequences_in_an_irregular_order_remain_two(tmp_path: Path) -> None:

@@ -508,10 +508,12 @@ def _join_turns(inferences: Table, unit: IntArray, shown: IntArray) -> None:
             mine = open_rows[members]
             one_thread = len(distinct(inferences.ints("thread")[mine])) == 1
             turns = whole_turns(inferences.ints("kernel_sequence")[mine])
-            if turns is None or not (one_thread or _one_after_the_other(inferences, mine)):
+            if turns is None:
                 continue
             first, size, count = turns
             inside = mine[first : first + size * count]
+            if not (one_thread or _one_after_the_other(inferences, inside.reshape(count, size))):
+                continue
             among = (process == process[mine[0]]) & ~period
             among &= (begin > begin[inside[0]]) & (begin < begin[inside[-1]])
             if among.any() and process[mine[0]] in shown:
@@ -526,12 +528,14 @@ def _join_turns(inferences: Table, unit: IntArray, shown: IntArray) -> None:
         open_rows = open_rows[left]
 
 
-def _one_after_the_other(inferences: Table, rows: IntArray) -> bool:
-    """Whether nearly each of these begins after the one before it was enqueued: the threads that
-    enqueue them wait for each other.
+def _one_after_the_other(inferences: Table, turns: IntArray) -> bool:
+    """Whether nearly each of these turns (a row of inferences for each) begins after the one before
+    it was enqueued: threads wait for each other, or one serves another.  Threads that work on their
+    own begin the next before the others are done.
     """
-    begin, end = (inferences.ints(f"enqueue_{edge}_ns")[rows] for edge in ("start", "end"))
-    return float((begin[1:] >= end[:-1]).mean()) >= _NEARLY_ALL
+    begin, end = (inferences.ints(f"enqueue_{edge}_ns")[turns] for edge in ("start", "end"))
+    apart = begin.min(axis=1)[1:] >= end.max(axis=1)[:-1]
+    return float(apart.mean()) >= _NEARLY_ALL
 
 
 def _main_kind(trace: Trace, found: Inferences, unit: IntArray, shown: IntArray) -> None:
