@@ -32,10 +32,13 @@ def _unlike_loops(answer: Answer) -> UnlikeLoops | None:
     rows = rows[np.argsort(times.ints("inference")[rows], kind="stable")]
     group, took = times.ints("group_id")[rows], times.ints("time_ns")[rows]
     _, _, stretch = runs(group)
-    kinds = np.unique(group)
-    if len(kinds) < 2 or len(group) < SHORTEST_PHASE * len(stretch):
+    kinds, often = np.unique(group, return_counts=True)
+    # what comes a few times is no loop: its time may be a pause
+    many = kinds[often >= SHORTEST_PHASE]
+    if len(many) < 2 or len(group) < SHORTEST_PHASE * len(stretch):
         return None
-    usual = {int(one): float(np.median(took[group == one])) for one in kinds}
+    usual = {int(one): float(np.median(took[group == one])) for one in many}
+    group, took = (values[np.isin(group, many)] for values in (group, took))
     total = {one: ns * np.count_nonzero(group == one) for one, ns in usual.items()}
     each = np.array([usual[one] for one in group.tolist()])
     beyond = took - each

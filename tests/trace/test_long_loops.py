@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +12,9 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from nsysmap.answer import first
+from nsysmap.answer.model import Figure
 from nsysmap.answer.summarize import summarize
+from nsysmap.answer.unlike_loops import without_means
 from nsysmap.api import analyze
 from nsysmap.core.report_schema import INFERENCE_TIMES
 from nsysmap.core.table import Table
@@ -23,7 +26,7 @@ from nsysmap.output.text.report import report_text
 from nsysmap.trace.inferences.long_loops import LoopOnStream, long_loops, loops_on_stream
 from nsysmap.trace.inferences.repeats import LaunchedKernels
 from tests.nsys_file import THREAD, NsysFile
-from tests.reports import read_trace
+from tests.reports import read_trace, with_tables
 
 
 def launched(*names: str) -> NsysFile:
@@ -205,6 +208,19 @@ def test_of_loops_of_one_kernel_the_one_with_the_most_time_is_told_first(tmp_pat
     assert page.traced in lines[0] and "of 3 loops" in page.traced_of
     assert (page.predicted, page.rate, bars_of(answer)) == ("", "", ())
     assert [one.busy_share for one in answer.gpus] == [gpu.busy_share]
+
+
+def test_a_kind_that_comes_a_few_times_after_a_long_pause_is_no_loop(tmp_path: Path) -> None:
+    file = benchmark(True)
+    answer = analyze(file.write(tmp_path / "x.sqlite"), rules=[]).summary
+    times = answer.tables["inference_times"]
+    group, took = times.ints("group_id").copy(), times.ints("time_ns").copy()
+    group[200], took[200] = group.max() + 1, 60_000_000_000
+    changed = times.with_columns(INFERENCE_TIMES, {"group_id": group, "time_ns": took})
+    again = with_tables(replace(answer, traced=Figure(361_000)), inference_times=changed)
+    found = without_means(again).unlike_loops
+    assert found is not None
+    assert [loop.what for loop in found.loops] == ["large", "small", "last"]
 
 
 def test_no_form_gives_a_mean_over_unlike_loops(tmp_path: Path) -> None:

@@ -293,8 +293,8 @@ def test_a_turn_on_several_streams_of_a_thread_is_one_repetition(tmp_path: Path)
     ("begins", "each_turn", "expected"),
     [
         (100, 300, [4] * 12),  # the second thread begins when the first one is done
-        (25, 300, [4] * 12),  # while it enqueues, and the first one waits for both
-        (60, 120, [2] * 24),  # each goes on by itself
+        (25, 300, [2] * 24),  # while the first one enqueues
+        (60, 120, [2] * 24),
     ],
 )
 def test_threads_that_wait_for_each_other_make_one_repetition_and_independent_ones_do_not(

@@ -529,13 +529,16 @@ def _join_turns(inferences: Table, unit: IntArray, shown: IntArray) -> None:
 
 
 def _one_after_the_other(inferences: Table, turns: IntArray) -> bool:
-    """Whether nearly each of these turns (a row of inferences for each) begins after the one before
-    it was enqueued: threads wait for each other, or one serves another.  Threads that work on their
-    own begin the next before the others are done.
+    """Whether nearly all of these turns (a row of inferences for each) begin after the one before
+    was enqueued, and each inference in them after the others or within one: threads wait for each
+    other, or one serves another.  Threads that work on their own begin while others are busy.
     """
     begin, end = (inferences.ints(f"enqueue_{edge}_ns")[turns] for edge in ("start", "end"))
-    apart = begin.min(axis=1)[1:] >= end.max(axis=1)[:-1]
-    return float(apart.mean()) >= _NEARLY_ALL
+    reached = np.maximum.accumulate(end, axis=1)
+    apart = begin[1:, 0] >= reached[:-1, -1]
+    follows, within = begin[:, 1:] >= reached[:, :-1], end[:, 1:] <= reached[:, :-1]
+    in_order = (follows | within).all(axis=1)
+    return float(min(apart.mean(), in_order.mean())) >= _NEARLY_ALL
 
 
 def _main_kind(trace: Trace, found: Inferences, unit: IntArray, shown: IntArray) -> None:
