@@ -262,7 +262,7 @@ def times(summary: Answer, *, brief: bool = False) -> list[str]:
     return [*lines, *([excluded] if excluded else [])]
 
 
-_LOOPS_NAMED = 3
+_LOOPS_NAMED = 3  # of more loops the number is told: a line has room for no more
 
 
 def _of_loops(summary: Answer, found: UnlikeLoops) -> str:

@@ -85,7 +85,7 @@ def test_attention_that_another_edit_lets_tensorrt_fuse_is_no_operator(
     assert done.status == 0, done.err
     assert '"softmax"' in script.read_text()
     assert '"attention"' not in script.read_text()
-    assert ("lets TensorRT fuse it" in done.out) == heads
+    assert ("TensorRT fuse" in done.out) == heads
 
 
 def test_a_finding_chooses_the_edits(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:

@@ -40,7 +40,7 @@ class LoopOnStream:
 
 
 @dataclass(frozen=True)
-class _Stream:
+class _StreamLaunches:
     """The kernels of a stream in launch order."""
 
     rows: IntArray
@@ -65,7 +65,7 @@ def long_loops(trace: Trace, rows: IntArray) -> IntArray:
     took = kernels.ints("end_ns") - kernels.ints("start_ns")
     process = kernels.ints("process")
     product = _products(trace)
-    found: list[tuple[_Stream, list[LoopOnStream]]] = []
+    found: list[tuple[_StreamLaunches, list[LoopOnStream]]] = []
     in_loop = np.zeros(len(kernels), np.bool_)
     for stream in _streams(trace, rows):
         loops = loops_on_stream(stream.launches, stream.like)
@@ -99,7 +99,7 @@ def _products(trace: Trace) -> BoolArray:
     return trace.kernels.text("name").where(multiplies)
 
 
-def _streams(trace: Trace, rows: IntArray) -> list[_Stream]:
+def _streams(trace: Trace, rows: IntArray) -> list[_StreamLaunches]:
     kernels, found = trace.kernels, []
     _, stream = numbered(*(kernels.ints(name)[rows] for name in ("process", "context", "stream")))
     codes = kernels.text("name").codes.astype(np.int64)
@@ -110,7 +110,9 @@ def _streams(trace: Trace, rows: IntArray) -> list[_Stream]:
         mine = launch_order(kernels, rows[places])
         waits, copies = (counted[mine] for counted in asked)
         gap = np.diff(time[mine], prepend=time[mine[:1]])
-        found.append(_Stream(mine, LaunchedKernels(codes[mine], waits, copies, gap), like[mine]))
+        found.append(
+            _StreamLaunches(mine, LaunchedKernels(codes[mine], waits, copies, gap), like[mine])
+        )
     return found
 
 
