@@ -25,6 +25,7 @@ from nsysmap.advice.ways import (
     ANY,
     API_CPP,
     API_PYTHON,
+    JULIA,
     LLM_CPP,
     ONNX,
     RTX,
@@ -332,9 +333,10 @@ _WAYS_OF_CHANGES: Mapping[str, Mapping[str, tuple[Way, ...]]] = {
         TORCH_ENGINES: (_line(_TORCH_GRAPH),),
         PYTORCH: (_COMPILED,),
         CUDA: (_line(_GRAPH.format("launch_all(stream);")),),
+        JULIA: (_line("CUDA.@captured step!(state)"),),
         OTHER: (
             _say(
-                "capture one step: cudaStreamBeginCapture() in C, CUDA.@captured in CUDA.jl,"
+                "capture one step from its stream: CUDA.@captured in CUDA.jl,"
                 " Stream.begin_capture() in CuPy, the stream of a queue in OpenACC"
             ),
         ),
@@ -394,6 +396,7 @@ _WAYS_OF_CHANGES: Mapping[str, Mapping[str, tuple[Way, ...]]] = {
         TENSORRT_LLM: (_LLM_ASYNC,),
         LLM_CPP: (_LLM_REQUESTS,),
         PYTORCH: (_line("torch.cuda.synchronize()  # once, after the last batch"),),
+        JULIA: (_line("CUDA.synchronize()  # once, after the last step"),),
         OTHER: (_say("wait for the GPU once, after the last step"),),
         API_PYTHON: (_line("stream.synchronize()  # once, after the last inference"),),
         ANY: (_line("cudaStreamSynchronize(stream);  // once, after the last enqueue"),),
@@ -406,10 +409,11 @@ _WAYS_OF_CHANGES: Mapping[str, Mapping[str, tuple[Way, ...]]] = {
             ),
         ),
         PYTORCH: (_line('batch = batch.pin_memory().to("cuda", non_blocking=True)'),),
+        JULIA: (_line("CUDA.pin(array)  # of the host, once, before the loop"),),
         OTHER: (
             _say(
-                "pin it: cudaHostRegister() in C, CUDA.pin() in CUDA.jl, cupyx.empty_pinned() in"
-                " CuPy, cuda.pinned_array() in Numba"
+                "page-lock the host's memory: CUDA.pin() in CUDA.jl, cupyx.empty_pinned() in CuPy,"
+                " cuda.pinned_array() in Numba"
             ),
         ),
         API_PYTHON: (

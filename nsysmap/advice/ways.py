@@ -44,6 +44,8 @@ same two.
 """
 RTX_ONNX_RUNTIME = "rtx-onnxruntime"
 """Ways of ONNX Runtime's provider of TensorRT for RTX, whose name and options are its own."""
+JULIA = "julia"
+"""Ways of programs with kernels of CUDA.jl."""
 LLM_CPP = "tensorrt-llm-cpp"
 """Ways of servers in other languages than Python that run TensorRT-LLM's executor."""
 _WAYS: Mapping[str, tuple[str, ...]] = {
@@ -70,6 +72,8 @@ def _ways(kind: str, program: Program) -> tuple[str, ...]:
     """
     if kind == TENSORRT_LLM and program.host == OTHER_HOST:
         return (LLM_CPP, *_WAYS[kind])
+    if kind == OTHER and program.julia:
+        return (JULIA, *_WAYS[kind])
     if kind == ONNX_RUNTIME and program.rtx:
         return (RTX_ONNX_RUNTIME, *_WAYS[kind])
     if kind not in (TENSORRT, TORCH_ENGINES):

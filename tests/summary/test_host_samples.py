@@ -7,7 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from nsysmap.advice.paste import CHANGES
 from nsysmap.advice.program import CUDA, OTHER, Program
+from nsysmap.advice.ways import how
 from nsysmap.answer import gains
 from nsysmap.answer.actions import RunFacts, UnitTime, _sampled, actions, sampled_code
 from nsysmap.answer.model import Action, HostEvidence
@@ -143,3 +145,12 @@ def test_cpp_is_for_programs_that_are_known_to_be_of_it(program: Program, *, cpp
     found = against_host_work(program, NONE, uploads=True)
     assert ("std::async" in (found.paste or "")) == cpp
     assert found.paste or found.change
+
+
+@pytest.mark.parametrize("change", ["cuda-graph", "async", "pinned-copies"])
+def test_a_program_in_julia_is_told_its_own_call(change: str) -> None:
+    made = how(CHANGES[change], Program(OTHER, julia=True))
+    assert (made.paste or "").startswith("CUDA.")
+    others = how(CHANGES[change], Program(OTHER))
+    assert others.paste is None
+    assert others.change
