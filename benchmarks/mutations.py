@@ -749,15 +749,20 @@ class _Loop:
         """The tests to run: as many of those near the module as half the limit allows, and then as
         many of the others.
 
-        A test that the trace does not know may run what others of its file run.
+        A test that the trace does not know may run what others of its file run; and a constant of a
+        module may be read where no line of the module runs.
         """
         near = set(near_tests(mutation.module))
+        way = _way_to(ast.parse((ROOT / mutation.module).read_text()), mutation.line)
+        anywhere = not any(isinstance(node, _FUNCTION) for node in way)
+        traced = self.asked[mutation]
         newer = [
             name
             for name in collected
-            if name not in self.traced.seconds and name.partition("::")[0] in near
+            if (anywhere or name not in self.traced.seconds)
+            and name.partition("::")[0] in near
+            and name not in traced
         ]
-        traced = self.asked[mutation]
         mine = [*(name for name in traced if name.partition("::")[0] in near), *newer]
         mine.sort(key=lambda name: self.traced.seconds.get(name, _NEWER_S))
         others = [name for name in traced if name.partition("::")[0] not in near]

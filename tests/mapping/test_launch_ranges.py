@@ -83,3 +83,10 @@ def test_a_launch_is_within_a_call_of_the_engine_though_that_is_the_first_range(
     trace = read_trace(file.write(tmp_path / "made.sqlite"))
     found = gather_evidence(trace, tensorrt_ranges(trace.nvtx_ranges))
     assert found.in_call.tolist() == [False, True, False]
+
+
+def test_a_clone_in_the_first_row_is_followed_like_any_other() -> None:
+    chain: list[tuple[int, int, int | None]] = [(1, 20, 10), (1, 10, None), (1, 30, 20)]
+    assert root_nodes(nodes(chain), np.array([1, 1]), np.array([30, 20])).tolist() == [1, 1]
+    out: list[tuple[int, int, int | None]] = [(1, 20, 99), (1, 30, 20)]  # 99 is not in the trace
+    assert root_nodes(nodes(out), np.array([1, 1]), np.array([30, 20])).tolist() == [MISSING] * 2
