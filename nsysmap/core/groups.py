@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nsysmap.core.table import BoolArray, IntArray, uniform
+from nsysmap.core.memory import in_pieces
+from nsysmap.core.table import BoolArray, CodeArray, IntArray, uniform
 
 _FEW = 16  # distinct values: for more of them sorting is faster than comparing with each
 _HEAD = 4096  # first rows, which usually contain all values of a column with few
@@ -71,6 +72,18 @@ def rows_of_values(values: IntArray, rows: IntArray) -> list[tuple[int, IntArray
     if len(different := distinct(values)) == 1:
         return [(int(different[0]), rows)]
     return [(value, rows[places]) for value, places in rows_by_value(values)]
+
+
+def first_rows(values: IntArray | CodeArray) -> IntArray:
+    """The first row of each distinct value, by value; of some hundred thousand rows at a time."""
+    if uniform(values):
+        return np.zeros(1, np.int64)
+    first: dict[int, int] = {}
+    for rows, held in in_pieces(values):  # type: ignore[arg-type]  # any integers
+        found, at = np.unique(held, return_index=True)
+        for value, row in zip(found.tolist(), rows[at].tolist(), strict=True):
+            first.setdefault(value, row)
+    return np.array([first[value] for value in sorted(first)], np.int64)
 
 
 def sorted_order(*keys: IntArray) -> IntArray:

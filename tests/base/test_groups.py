@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from nsysmap.core import memory
 from nsysmap.core.groups import (
     distinct,
     distinct_rows,
+    first_rows,
     numbered,
     rows_by_value,
     rows_of_values,
@@ -115,3 +118,13 @@ def test_rows_of_values_are_the_given_rows_of_each_value() -> None:
     assert [(value, held.tolist()) for value, held in found] == [(2, [4]), (5, [9, 7])]
     assert rows_of_values(np.array([5, 5, 5]), rows)[0][1] is rows
     assert rows_of_values(rows[:0], rows[:0]) == []
+
+
+@pytest.mark.parametrize("at_once", [2, 1000])
+def test_first_rows_are_the_first_of_each_value(
+    at_once: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(memory, "_ROWS_AT_ONCE", at_once)
+    assert first_rows(np.array([7, -1, 7, 3, -1], np.int8)).tolist() == [1, 3, 0]
+    assert first_rows(np.broadcast_to(np.int64(4), 9)).tolist() == [0]
+    assert first_rows(np.zeros(0, np.int64)).tolist() == []

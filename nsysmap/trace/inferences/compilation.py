@@ -10,6 +10,7 @@ import numpy as np
 
 from nsysmap.core.groups import (
     distinct,
+    first_rows,
     is_sorted,
     numbered_in_turn,
     rows_by_value,
@@ -18,7 +19,7 @@ from nsysmap.core.groups import (
 from nsysmap.core.intervals import Spans, Timed
 from nsysmap.core.memory import in_pieces
 from nsysmap.core.records import dataclass
-from nsysmap.core.table import MISSING, BoolArray, IntArray, Table
+from nsysmap.core.table import MISSING, BoolArray, CodeArray, IntArray, Table
 from nsysmap.names.decode import decode
 from nsysmap.trace.inferences.launch_order import launch_order
 from nsysmap.trace.model import Trace
@@ -333,18 +334,23 @@ def _first_launches(trace: Trace, loads: IntArray) -> IntArray:
     names = kernels.held_text("name").codes
     for one, rows in rows_of_values(kernels.ints_at("process", launches), launches):
         call = kernels.ints_at("launch", rows)
-        first = np.zeros(len(rows), np.bool_)
-        first[_first_of_each(names[rows].astype(np.int64), call)] = True
+        first = _first_of_each(names[rows], call)
+        first_calls, of_threads = (
+            call[first],
+            call[_first_of_each(kernels.ints_at("thread", rows), call)],
+        )
+        del call
         took = np.empty(len(rows), np.int64)
-        for places, some in in_pieces(call):
-            took[places] = calls.ints_at("end_ns", some) - calls.ints_at("start_ns", some)
-        known = not first.all()
-        usual = float(np.median(took[~first])) if known else 0.0
+        for places, some in in_pieces(rows):
+            launch = kernels.ints_at("launch", some)
+            took[places] = calls.ints_at("end_ns", launch) - calls.ints_at("start_ns", launch)
+        known = len(first) < len(rows)
+        usual = float(np.median(np.delete(took, first), overwrite_input=True)) if known else 0.0
         slow = took > max(_SLOW * usual, _LEAST_NS if known else _LOADS_NS)
-        others = float(slow[~first].mean()) if known else 0.0
+        more = int(slow.sum() - slow[first].sum())
+        others = more / (len(rows) - len(first)) if known else 0.0
         if float(slow[first].mean()) > _MORE_OFTEN * others:
-            counts = call[first & slow]
-            of_threads = call[_first_of_each(kernels.ints_at("thread", rows), call)]
+            counts = first_calls[slow[first]]
             since = min(table.get(one, np.iinfo(np.int64).max) for table in (since_of, begun_at))
             begun, ended = (calls.ints_at(name, counts) for name in ("start_ns", "end_ns"))
             loads_code = (ended >= since) | (ended - begun > _SETS_UP_NS)
@@ -352,12 +358,12 @@ def _first_launches(trace: Trace, loads: IntArray) -> IntArray:
     return np.concatenate(found)
 
 
-def _first_of_each(values: IntArray, call: IntArray) -> IntArray:
+def _first_of_each(values: IntArray | CodeArray, call: IntArray) -> IntArray:
     """The places of the first call of each value; calls are numbered in order of their start."""
     if is_sorted(call):
-        return numbered_in_turn([values])[0]
+        return first_rows(values)
     order = np.argsort(call, kind="stable")
-    return order[numbered_in_turn([values[order]])[0]]
+    return order[first_rows(values[order])]
 
 
 def _first_calls(trace: Trace, loads: IntArray) -> IntArray:
