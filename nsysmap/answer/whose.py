@@ -9,7 +9,7 @@ import numpy as np
 
 from nsysmap.advice.program import is_tensorrt
 from nsysmap.answer.model import Answer, EngineRan, IdleCause, Outside, Slowest
-from nsysmap.core.groups import rows_by_value
+from nsysmap.core.groups import rows_of_values
 from nsysmap.core.intervals import covered
 from nsysmap.core.table import MISSING, BoolArray, IntArray, Table
 from nsysmap.text.units import counted, percent, rounded
@@ -142,13 +142,15 @@ def _launching_outside_calls(tables: Mapping[str, Table], device: int) -> float:
         gaps.ints("end_ns") <= window.integer("end_ns")
     )
     rows, lost = np.flatnonzero(mine), 0
-    for thread, at in rows_by_value(gaps.ints("thread")[rows]):
-        within = tuple(gaps.ints(name)[rows[at]] for name in ("start_ns", "end_ns"))
-        own = calls.ints("thread") == thread
+    for thread, places in rows_of_values(gaps.ints_at("thread", rows), rows):
+        begin, end = (gaps.ints_at(name, places) for name in ("start_ns", "end_ns"))
+        own = np.flatnonzero(calls.ints("thread") == thread)
         in_calls = covered(
-            calls.ints("start_ns")[own], calls.ints("end_ns")[own], (within[0], within[1])
+            calls.ints_at("start_ns", own), calls.ints_at("end_ns", own), (begin, end)
         )
-        lost += int((within[1] - within[0] - in_calls).sum())
+        waited = end - begin
+        waited -= in_calls
+        lost += int(waited.sum())
     return lost / window.integer("window_ns")
 
 

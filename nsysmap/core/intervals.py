@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from nsysmap.core.groups import distinct, is_sorted, rows_by_value, runs, sorted_order
-from nsysmap.core.memory import Ints, whole
+from nsysmap.core.memory import Ints, in_pieces, whole
 from nsysmap.core.records import dataclass
 from nsysmap.core.table import MISSING, BoolArray, IntArray, Table
 
@@ -308,12 +308,15 @@ def covered(start_ns: IntArray, end_ns: IntArray, within: tuple[IntArray, IntArr
     nanoseconds.
     """
     left, right = union(start_ns, end_ns)
+    length = np.zeros(len(within[0]), np.int64)
     if len(left) == 0:
-        return np.zeros(len(within[0]), np.int64)
-    total = np.concatenate([[np.int64(0)], np.cumsum(right - left)])
-    return _covered_before(left, right, total, within[1]) - _covered_before(
-        left, right, total, within[0]
-    )
+        return length
+    total = np.zeros(len(left) + 1, np.int64)
+    np.cumsum(right - left, out=total[1:])
+    for rows, begin, end in in_pieces(*within):
+        length[rows] = _covered_before(left, right, total, end)
+        length[rows] -= _covered_before(left, right, total, begin)
+    return length
 
 
 def _covered_before(left: IntArray, right: IntArray, total: IntArray, moment: IntArray) -> IntArray:

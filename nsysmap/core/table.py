@@ -9,7 +9,7 @@ profiling session, sizes are bytes.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -581,9 +581,21 @@ def stacked(parts: Iterable[Table]) -> Table:
             assert all(text.values == texts[0].values for text in texts)
             columns[name] = Text(np.concatenate([text.codes for text in texts]), texts[0].values)
         else:
-            whole = np.concatenate([wide(piece) for piece in pieces])
+            whole = _joined(pieces)
             columns[name] = slim(whole, _start(columns)) if whole.dtype == np.int64 else whole
     return Table(held[0].spec, columns)
+
+
+def _joined(pieces: Sequence[Held]) -> NDArray[Any]:
+    """The values of these parts of a column, none of text, made wide one part after the other."""
+    first = pieces[0]
+    kind = first.dtype if isinstance(first, np.ndarray) else np.dtype(np.int64)
+    values: NDArray[Any] = np.empty(sum(map(len, pieces)), kind)
+    at = 0
+    for piece in pieces:
+        values[at : at + len(piece)] = wide(piece)
+        at += len(piece)
+    return values
 
 
 def _start(columns: Mapping[str, Held]) -> IntArray | None:

@@ -125,6 +125,6 @@ def test_first_rows_are_the_first_of_each_value(
     at_once: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(memory, "_ROWS_AT_ONCE", at_once)
-    assert first_rows(np.array([7, -1, 7, 3, -1], np.int8)).tolist() == [1, 3, 0]
+    assert first_rows(np.array([7, -1, 7, 3, -1], np.int32)).tolist() == [1, 3, 0]
     assert first_rows(np.broadcast_to(np.int64(4), 9)).tolist() == [0]
     assert first_rows(np.zeros(0, np.int64)).tolist() == []

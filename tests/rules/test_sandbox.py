@@ -45,6 +45,9 @@ READING = (
     "SELECT * FROM query('FROM read_text(''{path}'')')",
     "SELECT * FROM query_table('{path}')",
     "SELECT * FROM read_csv('https://example.com/x.csv')",
+    "SELECT * FROM read_ndjson_objects('{path}')",
+    "SELECT * FROM sqlite_scan('{path}', 'a')",
+    "FROM json_execute_serialized_sql(json_serialize_sql('FROM read_text(''{path}'')'))",
 )
 
 
@@ -74,6 +77,11 @@ def test_the_engine_itself_would_read_none_either(sandbox: Sandbox, secret: Path
         "COPY gaps TO '{folder}/out.csv'",
         "EXPORT DATABASE '{folder}/out'",
         "ATTACH '{folder}/out.db'",
+        "ATTACH 'https://example.com/x.db'",
+        "CREATE SECRET (TYPE S3)",
+        "FORCE INSTALL spatial FROM community",
+        "PRAGMA enable_profiling",
+        "SET temp_directory = '{folder}'",
         "USE memory",
         "INSTALL httpfs",
         "LOAD httpfs",
@@ -129,6 +137,11 @@ def test_nothing_but_one_select_is_run(sandbox: Sandbox, tmp_path: Path, sql: st
         "SELECT * FROM python_arrow_scan(1)",
         "SELECT nextval('s')",
         "SELECT json_execute_serialized_sql('x')",
+        "SELECT list_transform([1], x -> getenv('HOME'))",
+        "SELECT COLUMNS(lambda c: getenv('HOME')) FROM gaps",
+        "VALUES (getenv('HOME'))",
+        "SELECT error(getenv('HOME'))",
+        "SELECT * FROM which_secret('s3://x', 's3')",
     ],
 )
 def test_settings_environment_and_the_catalogue_are_out_of_reach(
