@@ -17,15 +17,16 @@ import sys
 from importlib import import_module
 rows = int(sys.argv.pop(1))
 for module, constant in (
-    ("base.memory", "_ROWS_AT_ONCE"), ("base.intervals", "_AT_ONCE"), ("trace.inferences", "_AT_ONCE"),
-    ("timing.idle", "_AT_ONCE"), ("timing.totals", "_AT_ONCE"), ("timing.region_times", "_AT_ONCE"),
+    ("core.memory", "_ROWS_AT_ONCE"), ("core.intervals", "_AT_ONCE"),
+    ("trace.inferences.find", "_AT_ONCE"), ("timing.idle.intervals", "_AT_ONCE"),
+    ("timing.totals", "_AT_ONCE"), ("timing.region_times", "_AT_ONCE"),
 ):
     held = import_module(f"nsysmap.{module}")
     assert hasattr(held, constant)
     if rows:
         setattr(held, constant, rows)
 import_module("nsysmap.cli.main").main()
-"""  # noqa: E501
+"""
 
 
 def main() -> int:

@@ -23,7 +23,7 @@ def varint(value: int) -> bytes:
 
 def message(*fields: tuple[int, object]) -> bytes:
     """The message with these fields: integers, texts, bytes and messages (as lists of fields)."""
-    out = b""
+    out = bytearray()  # of bytes, each part would be a copy of all before it
     for number, value in fields:
         if isinstance(value, int):
             out += varint(number << 3) + varint(value)
@@ -40,7 +40,7 @@ def message(*fields: tuple[int, object]) -> bytes:
         )
         assert isinstance(data, bytes)
         out += varint(number << 3 | 2) + varint(len(data)) + data
-    return out
+    return bytes(out)
 
 
 def sized(data: bytes) -> bytes:
