@@ -306,9 +306,10 @@ def programs_begun(trace: Trace) -> dict[int, int]:
     calls = trace.api_calls
     kind = calls.text("kind")
     works = kind.equals("launch") | kind.equals("graph-launch") | kind.equals("copy")
+    others = ~(works | kind.equals("sync"))
     begins = calls.text("api").equals(_BEGINS)
     for places, start, end in in_pieces(*(calls.held_ints(f"{edge}_ns") for edge in _EDGES)):
-        begins[places] |= ~(works | kind.equals("sync"))[places] & (end - start > _SETS_UP_NS)
+        begins[places] |= others[places] & (end - start > _SETS_UP_NS)
     rows = np.flatnonzero(begins)
     process, start = (calls.ints_at(name, rows) for name in ("process", "start_ns"))
     return {one: int(start[mine].min()) for one, mine in rows_by_value(process)}
