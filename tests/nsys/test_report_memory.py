@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import runpy
 import tracemalloc
 from pathlib import Path
 
 import pytest
 
-from benchmarks.make_report import write
 from nsysmap.core import intervals, memory, table
 from nsysmap.inputs.nsys import report_events, report_wire
 from nsysmap.mapping.mapped_trace import map_report
 from nsysmap.trace.inferences import find
+from tests.places import ROOT
 
 KERNELS = 60_000
 MOST_BYTES = 206  # a kernel: 2·10^7 of them fit into 4 GiB with 90 MiB for the program itself
@@ -31,6 +32,7 @@ def test_twenty_million_kernels_are_mapped_within_4_gib(
         monkeypatch.setattr(module, constant, 1 << 13)
     for constant in ("_LARGE", "_MANY_ROWS"):
         monkeypatch.setattr(table, constant, 1)
+    write = runpy.run_path(str(ROOT / "benchmarks" / "make_report.py"))["write"]
     small, large = tmp_path / "small.nsys-rep", tmp_path / "large.nsys-rep"
     write(500, small)
     write(KERNELS, large)
