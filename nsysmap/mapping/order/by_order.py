@@ -129,13 +129,21 @@ def inferences_of(
     trace: Trace, tensorrt: TensorRtRanges, engines: Sequence[Engine]
 ) -> tuple[Inferences, Streams]:
     """The inferences of a trace: found by ranges and graph launches or, in processes that have
-    neither, by what repeats on their streams.
+    neither, by what repeats on their streams.  Graphs of several threads that take turns within
+    the program's own ranges are one step together.
 
     So is what a graph replayed whose launch lies before the capture: the end of an inference.
     Where the engines do not explain all of what repeats, whole threads are aligned with them: what
     that found is the second result.
     """
+    from nsysmap.trace.inferences.periods import marked_graphs
+
     found = find_inferences(trace, tensorrt)
+    marked = np.full(len(trace.kernels), MISSING, np.int64)
+    if not engines and not _tensorrt_in(trace):
+        marked = marked_graphs(trace, found)
+    if (marked != MISSING).any():
+        found = find_inferences(trace, tensorrt, marked)
     nothing = no_streams(len(trace.kernels))
     process = trace.kernels.ints("process")
     inside = found.membership.ints("inference") != MISSING
@@ -152,9 +160,11 @@ def inferences_of(
     rows = np.flatnonzero(~inside & ~untold & (replayed | ~np.isin(process, shown)))
     if len(rows):
         periods, open_rows = _by_periods(trace, tensorrt, tried, rows, replayed)
+        marked[marked != MISSING] += periods.max(initial=-1) + 1
+        periods = np.where(marked == MISSING, periods, marked)
         found = find_inferences(trace, tensorrt, periods)
     else:
-        periods, open_rows = np.full(len(process), MISSING, np.int64), rows
+        periods, open_rows = marked, rows
     open_rows = np.sort(np.concatenate([open_rows, mixed]))
     streams = align_streams(trace, open_rows, engines) if len(open_rows) else nothing
     if not streams.asked.any():

@@ -458,6 +458,39 @@ def _or_marked(trace: Trace, repeated: IntArray, shown: IntArray) -> IntArray:
     return _without_holes(result)
 
 
+def marked_graphs(trace: Trace, found: Inferences) -> IntArray:
+    """For each kernel the number of the program's own range in which graph launches of several
+    threads take turns, one turn in each: together they are a step, such as a model's forward and
+    its backward, which another thread launches.  MISSING for all kernels of other processes.
+    """
+    table, number = found.table, found.membership.ints("inference")
+    result = np.full(len(number), MISSING, np.int64)
+    graphs = np.flatnonzero(table.text("found_by").equals("graph-launch"))
+    for _, members in rows_by_value(table.ints("process")[graphs]):
+        mine = graphs[members]
+        turns = whole_turns(table.ints("kernel_sequence")[mine])
+        if turns is None or len(distinct(table.ints("thread")[mine])) == 1:
+            continue
+        first, size, count = turns
+        inside = mine[first : first + size * count].reshape(count, size)
+        threads = table.ints("thread")[inside]
+        several = (threads != threads[:, :1]).any(axis=1).mean() >= _NEARLY_ALL
+        if not (several and _one_after_the_other(table, inside)):
+            continue
+        own = np.flatnonzero(trace.kernels.ints("process") == table.ints("process")[mine[0]])
+        marked = marked_steps(trace, own)
+        held = np.isin(number, inside)
+        step = np.full(len(table), MISSING, np.int64)
+        step[number[held]] = marked[held]
+        together = step[inside]
+        whole = (together != MISSING).all(axis=1) & (together == together[:, :1]).all(axis=1)
+        if whole.mean() >= _NEARLY_ALL and len(distinct(together[whole, 0])) == whole.sum():
+            result[own] = np.where(
+                marked[own] == MISSING, marked[own], marked[own] + result.max(initial=-1) + 1
+            )
+    return _without_holes(result)
+
+
 def _without_holes(number: IntArray) -> IntArray:
     """The same numbers from 0 on without holes, in the same array; MISSING stays."""
     used = distinct_rows(number, int(number.max(initial=-1)) + 1)
