@@ -8,8 +8,8 @@ from math import hypot
 import numpy as np
 import pytest
 
-from nsysmap.core.table import Table
-from nsysmap.core.trace_schema import API_CALLS, GPU_KERNELS, INFERENCES
+from nsysmap.core.table import MISSING, Table
+from nsysmap.core.trace_schema import API_CALLS, GPU_KERNELS, INFERENCES, MEMBERSHIP
 from nsysmap.trace.inferences.disturbance import SlowCalls
 from nsysmap.whatif.calibration import WITH_ATTRIBUTES_NS
 from nsysmap.whatif.host_pace import HostPace
@@ -89,8 +89,14 @@ def model(
     likely = timeline or two_kernels()
     quick, slow = bounds or (two_kernels(call_ns=2_000), two_kernels(call_ns=4_000))
     trace = replace(empty(), kernels=kernels(blocks=blocks))
+    nothing = np.full(len(trace.kernels), MISSING, np.int64)
     made = Model(
-        Observed(trace, Table.empty(INFERENCES), Table.empty(GPU_KERNELS), None),
+        Observed(
+            trace,
+            Table.of_rows(INFERENCES, [{"inference": at, "kernel_sequence": 0} for at in range(8)]),
+            Table(MEMBERSHIP, {"inference": nothing, "position": nothing}),
+            None,
+        ),
         None,
         window_of(likely, **(window or {})),
         likely,
