@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     import pandas
     import pyarrow
 
+Of = TypeVar("Of")
+
 MISSING = int(np.iinfo(np.int64).min)
 """The value of an integer column that stands for "no value"."""
 
@@ -116,7 +118,7 @@ class Text:
         where there is no text. The array is the caller's own, also where all rows have one text.
         """
         # code -1 reads the last one
-        passes = np.array([*(test(value) for value in self.values), missing], np.bool_)
+        passes = np.array(self._of_each(test, missing), np.bool_)
         if uniform(self.codes):
             return np.full(len(self.codes), passes[self.codes[0]])
         return passes[self.codes]
@@ -126,8 +128,20 @@ class Text:
         is no text.
         """
         # code -1 reads the last one
-        found = np.array([*(number(value) for value in self.values), missing], np.int64)
+        found = np.array(self._of_each(number, missing), np.int64)
         return mapped(self.codes, lambda codes: found[codes])
+
+    def _of_each(self, of: Callable[[str], Of], missing: Of) -> list[Of]:
+        """What the function makes of each text, and last what stands for no value; a part of a
+        table holds the texts of the whole, of which only those of its rows are asked.
+        """
+        if len(self.values) <= len(self.codes):
+            return [*map(of, self.values), missing]
+        found = [missing] * (len(self.values) + 1)
+        for code in np.unique(self.codes).tolist():
+            if code >= 0:
+                found[code] = of(self.values[code])
+        return found
 
     def equals(self, value: str) -> BoolArray:
         """True if a row has exactly this text."""

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
+from itertools import pairwise
 
 import numpy as np
 
@@ -27,23 +29,54 @@ class KernelSelection:
         """Ids of the kernels whose layer (its name or title), part or own name is one of these; a
         name that ends in ``*`` is a prefix.
         """
+        found = np.zeros(len(self.trace.kernels), np.bool_)
+        for column in self._columns():
+            found |= _matches(column, names)
+        return np.flatnonzero(found)
+
+    def _columns(self) -> list[Text]:
+        """The columns in which a name is looked for."""
         columns = [self.trace.kernels.text("name")]
         if self.mapping is not None:
             columns += [self.mapping.text(name) for name in ("layer", "layer_title", "part")]
-        found = np.zeros(len(self.trace.kernels), np.bool_)
-        for column in columns:
-            found |= _matches(column, names)
-        return np.flatnonzero(found)
+        return columns
+
+    def _rows_by_name(self, names: Sequence[str]) -> dict[str, IntArray]:
+        """Ids of the kernels of each of these names that has some, in order; all columns are looked
+        through once, however many names there are.
+        """
+        found: dict[str, list[IntArray]] = defaultdict(list)
+        wanted = set(names)
+        for column in self._columns():
+            rows = np.flatnonzero(column.where(wanted.__contains__))
+            codes = column.codes[rows]
+            order = np.argsort(codes, kind="stable")
+            codes, rows = codes[order], rows[order]
+            firsts = np.flatnonzero(np.diff(codes, prepend=-1)).tolist()
+            for first, end in pairwise([*firsts, len(rows)]):
+                found[column.values[codes[first]]].append(rows[first:end])
+        return {
+            name: pieces[0] if len(pieces) == 1 else np.unique(np.concatenate(pieces))
+            for name, pieces in found.items()
+        }
 
     def runs(self, wanted: Sequence[tuple[str, ...]]) -> list[tuple[int, ...]]:
         """For each inference and run the kernel ids in launch order; runs of a single kernel are
         left out.
         """
         inference, position = self.membership.ints("inference"), self.membership.ints("position")
+        of_name = self._rows_by_name([name for names in wanted for name in names])
+        nothing = np.empty(0, np.int64)
         result: list[tuple[int, ...]] = []
         for names in wanted:
-            rows = self.matching(names)
+            if any(name.endswith("*") for name in names):
+                rows = self.matching(names)
+            else:
+                here = [of_name[name] for name in set(names) if name in of_name]
+                rows = np.unique(np.concatenate(here)) if here else nothing
             rows = rows[inference[rows] >= 0]
+            if len(rows) < 2:
+                continue
             rows = rows[np.lexsort((position[rows], inference[rows]))]
             owners, first = np.unique(inference[rows], return_index=True)
             bounds = [*first.tolist(), len(rows)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -89,3 +90,28 @@ def test_a_row_makes_the_columns_that_are_asked_for() -> None:
     assert (one.integer("count"), one["name"]) == (3, "a")
     with pytest.raises(KeyError):
         one["absent"]
+
+
+@given(
+    st.lists(st.none() | st.sampled_from(("a", "b", "ab", "c*", "")), max_size=30),
+    st.lists(st.integers(0, 29)),
+)
+def test_texts_that_no_row_of_a_part_holds_are_not_asked_for(
+    texts: list[str | None], at: list[int]
+) -> None:
+    whole = Text.of([*texts, *map(str, range(40))])
+    part = whole.take(np.array([row for row in at if row < len(texts)], np.int64))
+    asked: list[str] = []
+    held = part.list()
+
+    def passes(text: str) -> bool:
+        asked.append(text)
+        return "a" in text
+
+    for missing in (False, True):
+        asked.clear()
+        told = part.where(passes, missing=missing).tolist()
+        assert told == [missing if one is None else "a" in one for one in held]
+        assert len(asked) == len(set(asked)) and (set(asked) == set(held) - {None})
+    lengths = part.numbers(len, missing=-1).tolist()
+    assert lengths == [-1 if one is None else len(one) for one in held]
