@@ -16,7 +16,7 @@ from nsysmap.advice.program import program_of
 from nsysmap.core.counter_schema import NCU_KERNELS
 from nsysmap.core.errors import current_folder
 from nsysmap.core.note import Note, notes_table
-from nsysmap.core.records import dataclass
+from nsysmap.core.records import dataclass, kept
 from nsysmap.core.report_schema import HIDDEN_REPLAYS
 from nsysmap.core.result_schema import GRAPH_ANNOTATIONS, KERNELS
 from nsysmap.core.schema import ANSWER_TABLES, Tables
@@ -278,6 +278,7 @@ def shows_engine(mapped: MappedTrace) -> bool:
     )
 
 
+@kept
 def _capture(mapped: MappedTrace) -> Table:
     """The facts about the trace (CAPTURE); for a selection, its counts are of the part, and what is
     shown or hidden is of the whole.

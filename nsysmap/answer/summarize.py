@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from nsysmap.advice.program import Program, program_of
@@ -64,6 +64,7 @@ from nsysmap.answer.whose import (
     without_engine,
 )
 from nsysmap.core.note import Note, gravest_first
+from nsysmap.core.records import dataclass
 from nsysmap.core.schema import Tables
 from nsysmap.core.table import Row, Table
 from nsysmap.names.decode import decode, pattern_words
@@ -335,10 +336,14 @@ def _kinds(tables: Mapping[str, Table], one: str) -> tuple[InferenceKind, ...]:
     known = {row.maybe_integer("engine") for row in groups}
     whose = known != {None} and (len(sources) > 1 or len(known) > 1)  # told only where it differs
     none = without_engine(row.text("verdict") for row in tables["engine_fits"])
+    of_loop: dict[tuple[object, object], list[Row]] = defaultdict(list)
+    for row in groups:
+        of_loop[row["loop_id"], row["engine"]].append(row)
+    homes = _Homes.of(loops.values())
     found = []
     for row in groups:
         engine = row.maybe_integer("engine")
-        same = [other for other in groups if _of_one_loop(row, other)]
+        same = of_loop[row["loop_id"], row["engine"]]
         phases = [other for other in same if other["kernel_sequence"] == row["kernel_sequence"]]
         first = min(phases, key=lambda one: one.maybe_integer("phase") or 0)
         alike = [
@@ -347,7 +352,7 @@ def _kinds(tables: Mapping[str, Table], one: str) -> tuple[InferenceKind, ...]:
             if not other.maybe_integer("phase") and (other.integer("steady") or other is first)
         ]
         what = "" if not whose else none if engine is None else sources[engine]
-        kernels, place = row.maybe_integer("kernels"), _place(loops, row.integer("loop_id"))
+        kernels, place = row.maybe_integer("kernels"), _place(loops[row.integer("loop_id")], homes)
         hidden = not kernels and row.maybe_text("found_by") == "graph-launch" and len(groups) > 1
         what = "" if hidden and engine is None else what
         distinction = None if hidden else what_differs(tables, alike).get(first.integer("group_id"))
@@ -378,26 +383,36 @@ def _kinds(tables: Mapping[str, Table], one: str) -> tuple[InferenceKind, ...]:
     return tuple(sorted(found, key=lambda one: (-one.inferences, one.what)))
 
 
-def _of_one_loop(row: Row, other: Row) -> bool:
-    return all(row[name] == other[name] for name in ("loop_id", "engine"))
+@dataclass(frozen=True)
+class _Homes:
+    """Where the loops of a trace run."""
+
+    loops: Counter[tuple[int, int | None]]  # how many, by process and GPU
+    processes: int
+    devices: int
+
+    @staticmethod
+    def of(loops: Iterable[Row]) -> _Homes:
+        found = Counter(_home(row) for row in loops)
+        processes, devices = ({home[place] for home in found} for place in (0, 1))
+        return _Homes(found, len(processes), len(devices - {None}))
 
 
-def _place(loops: Mapping[int, Row], loop_id: int) -> WhereItRan:
+def _place(loop: Row, homes: _Homes) -> WhereItRan:
     """What distinguishes a loop from the others: its process, its GPU, its thread's number, and
     whether it launches CUDA graphs with hidden kernels.
     """
-    mine, homes = (
-        loops[loop_id],
-        [(row.integer("pid"), row.maybe_integer("device")) for row in loops.values()],
-    )
-    pid, device = mine.integer("pid"), mine.maybe_integer("device")
-    devices = {known for _, known in homes if known is not None}
+    pid, device = _home(loop)
     return WhereItRan(
-        process=pid if len({known for known, _ in homes}) > 1 else None,
-        gpu=device if len(devices) > 1 else None,
-        thread=loop_id + 1 if homes.count((pid, device)) > 1 else None,
-        hidden_graphs=bool(devices) and device is None,
+        process=pid if homes.processes > 1 else None,
+        gpu=device if homes.devices > 1 else None,
+        thread=loop.integer("loop_id") + 1 if homes.loops[pid, device] > 1 else None,
+        hidden_graphs=homes.devices > 0 and device is None,
     )
+
+
+def _home(loop: Row) -> tuple[int, int | None]:
+    return loop.integer("pid"), loop.maybe_integer("device")
 
 
 # --- where the time goes

@@ -16,7 +16,7 @@ from functools import cache, partial, wraps
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, TypeVar
 
-__all__ = ["dataclass", "kept"]
+__all__ = ["dataclass", "kept", "replaced"]
 
 Of = TypeVar("Of")
 Found = TypeVar("Found")
@@ -63,6 +63,22 @@ _FEW = 4
 """Objects of a class that are made without a compiled constructor: to compile one takes as long as
 to make a dozen so, and half of the classes of which a command makes any make no more than these.
 """
+
+
+def replaced(record: Of, **values: object) -> Of:
+    """The record with other values of these fields, as `dataclasses.replace` makes it, where the
+    class works nothing out as one is made: without a call of its constructor.
+    """
+    made = object.__new__(type(record))
+    held = record.__dict__
+    made.__dict__.update({name: held[name] for name in _names(type(record))})
+    made.__dict__.update(values)
+    return made
+
+
+@cache
+def _names(class_: Any) -> tuple[str, ...]:
+    return tuple(field.name for field in dataclasses.fields(class_))
 
 
 class _Constructor:

@@ -15,6 +15,8 @@ _AROUND_ROW = NODES["reshape"]
 _CONSTANT = NODES["constant"]
 # they name a layer's class only where nothing else does
 _LAST_KINDS = frozenset(("constant", "shape", "reformat"))
+# classes that a type stands for unless the name says more
+_KINDS_THAT_NAMES_TELL = frozenset(("myelin_kernel", "pointwise", "scale", "reformat"))
 _NODE_OPS = {row.word: Op(row.op, row.op, row.kind, "likely") for row in NODES.values()}
 
 
@@ -58,6 +60,8 @@ def split_layer_name(name: str) -> LayerName:
     """The node's own name, and the Myelin region, instruction number and optimization profile
     written behind it.
     """
+    if "_myl" not in name and not name.endswith("]"):
+        return LayerName(name, None, None, None)
     profile = region = index = None
     node = name
     if node.endswith("]") and (found := compiled(_PROFILE).search(node, max(len(node) - 24, 0))):
@@ -180,13 +184,17 @@ def layer_kind(name: str, layer_type: str | None) -> str:
     """The class (one of ``engine.model.LAYER_KINDS``) of an engine layer, from its LayerType or,
     without one, from its name.
     """
-    split = split_layer_name(name)
     words = layer_type.split() if layer_type else []
+    kind = (
+        (LAYER_TYPES.get(words[0].lower()) or LAYER_TYPES.get(words[-1].lower())) if words else ""
+    )
+    if kind and kind not in _KINDS_THAT_NAMES_TELL:
+        return kind
+    split = split_layer_name(name)
     if not words:
         if compiled(_UNROLLED).match(split.node):
             return "gemm"
         return _read_node(split.node, myelin=split.region is not None)[0]
-    kind = LAYER_TYPES.get(words[0].lower()) or LAYER_TYPES.get(words[-1].lower())
     if kind == "myelin_kernel":
         return "attention" if "_mha_v" in split.node else product_of(split.node) or kind
     if kind == "pointwise" and _special_kind(split.node) == "shape":

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from functools import cache
+from functools import cache, lru_cache
 from typing import NamedTuple
 
 from nsysmap.names.model import Op, Pattern, compiled
@@ -149,6 +149,7 @@ PRODUCTS = ("convolution", "gemm")
 """Classes of operations that give a generated kernel its kind, whatever else is fused into it."""
 
 
+@lru_cache(maxsize=1 << 12)  # repeated blocks of a network share most names of kernels
 def product_of(name: str) -> str:
     """The class of the product in a generated kernel with that name, such as ``__myl_FcAddRelu``;
     empty if it has none or is not generated.

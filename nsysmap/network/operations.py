@@ -9,7 +9,7 @@ from functools import lru_cache
 from nsysmap.core.records import dataclass, kept
 from nsysmap.inputs.engine.model import Layer
 from nsysmap.inputs.engine.tensor_formats import FLOATING
-from nsysmap.names.decode import Op, decode, layer_kind
+from nsysmap.names.decode import Op, decode, layer_kind, split_layer_name
 
 PRODUCTS = frozenset({"gemm", "convolution", "deconvolution"})
 _POINTWISE = frozenset({"pointwise", "activation", "scale"})
@@ -51,7 +51,16 @@ def operations(layer: Layer) -> Operations:
     named = layer.kind == "myelin_kernel" or (
         layer.kind in PRODUCTS and layer.name.startswith("__myl_")
     )
-    return _operations(layer.name if named else None, layer.kind)
+    return _operations(_without_number(layer.name) if named else None, layer.kind)
+
+
+def _without_number(name: str) -> str:
+    """The name of a kernel that Myelin generated, without the number of its instruction: it says
+    nothing of the operations, which repeated blocks share.
+    """
+    node = split_layer_name(name).node
+    plain = node.startswith("__myl_") and node.isascii() and node.replace("_", "").isalnum()
+    return node if plain else name
 
 
 def converts(layer: Layer) -> bool:
@@ -68,7 +77,7 @@ def quantizes(layer: Layer) -> str | None:
     source = layer.inputs[0].datatype if layer.inputs else None
     target = layer.outputs[0].datatype if layer.outputs else None
     if layer.kind == "myelin_kernel":
-        if not _only_quantizes(layer.name):
+        if not _only_quantizes(_without_number(layer.name)):
             return None
     elif (
         layer.kind != "quantize"

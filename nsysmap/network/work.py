@@ -570,7 +570,7 @@ def _fused(layer: Layer, written: Mapping[str, Shape]) -> _Count:
     """The work of a generated kernel: a product if its ops contain one, otherwise one operation per
     element and arithmetic op in its name.
     """
-    ops = decode(layer.name).ops
+    ops = operations(layer).ops
     classes = {op.cls for op in ops}
     if "gemm" in classes:
         return _gemm(layer, written)

@@ -6,7 +6,7 @@ from collections.abc import Collection
 
 import numpy as np
 
-from nsysmap.core.groups import distinct, rows_by_value
+from nsysmap.core.groups import distinct, numbered
 from nsysmap.core.table import MISSING, Table
 from nsysmap.core.trace_schema import CAPTURE
 from nsysmap.names.decode import decode
@@ -111,11 +111,8 @@ def host_program(trace: Trace, processes: Collection[int]) -> str | None:
 
 
 def _pairs(table: Table, first: str, second: str) -> set[tuple[int, int]]:
-    return {
-        (value, other)
-        for value, rows in rows_by_value(table.ints(first))
-        for other in distinct(table.ints(second)[rows]).tolist()
-    }
+    (left, right), _ = numbered(table.ints(first), table.ints(second))
+    return set(zip(left.tolist(), right.tolist(), strict=True))
 
 
 def _overhead(trace: Trace) -> int:

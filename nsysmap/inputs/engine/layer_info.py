@@ -8,14 +8,13 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
 from nsysmap.core.errors import NsysmapError
 from nsysmap.core.note import Note
 from nsysmap.core.plain_json import MOST_VALUES, plain_json, values_in
-from nsysmap.core.records import dataclass
+from nsysmap.core.records import dataclass, replaced
 from nsysmap.inputs.engine.model import PROFILE, Engine, Layer, Tensor
 from nsysmap.inputs.engine.tensor_formats import FLOATING, data_type, elements, layout
 from nsysmap.names.decode import layer_kind
@@ -50,6 +49,7 @@ _OWN_KEYS = {
     "origin",
 }  # fmt: skip
 _NO_ARITHMETIC = {"shape", "signal", "noop", "constant", "reformat", "foreign_node", "loop"}
+_ARITHMETIC = FLOATING | {"INT8", "INT4", "UINT8"}
 _TEXT_SHOWN = 80  # characters of what stands in place of a layer
 
 
@@ -230,7 +230,7 @@ def _with_signals(layers: list[Layer]) -> list[Layer]:
         if layer.type is None and (found := _UNNAMED.match(layer.name))
     }
     return [
-        replace(
+        replaced(
             layer, kind="signal" if numbers & {int(found[1]) - 2, int(found[1]) + 2} else "gemm"
         )
         if layer.type is None and (found := _UNNAMED.match(layer.name))
@@ -247,21 +247,22 @@ def _with_profiles(layers: list[Layer]) -> list[Layer]:
     """
     of_region: dict[int | None, int] = {}
     for layer in layers:
-        if layer.region is not None:
-            names = [layer.name, *[tensor.name for tensor in (*layer.inputs, *layer.outputs)]]
-            told = [name for name in names if "[profile " in name]
-            of_region.update(
-                (layer.region, int(found[1]))
-                for found in map(PROFILE.search, told)
-                if found is not None
-            )
+        if layer.region is None:
+            continue
+        told = [tensor.name for tensor in layer.inputs if "[profile " in tensor.name]
+        told += [tensor.name for tensor in layer.outputs if "[profile " in tensor.name]
+        if "[profile " in layer.name:
+            told.insert(0, layer.name)
+        for name in told:
+            if (found := PROFILE.search(name)) is not None:
+                of_region[layer.region] = int(found[1])
     if not of_region and all(layer.optimization_profile is None for layer in layers):
         return layers
     return [
         (
             layer
             if layer.optimization_profile is not None
-            else replace(layer, optimization_profile=of_region.get(layer.region, 0))
+            else replaced(layer, optimization_profile=of_region.get(layer.region, 0))
         )
         for layer in layers
     ]
@@ -273,13 +274,17 @@ def onnx_nodes(metadata: str | None) -> tuple[str, ...]:
     U+001F stands between fused layers, U+001E inside a pair merged earlier; one-line dumps lose
     both and leave `][`.
     """
-    names: dict[str, None] = {}
     text = metadata or ""
+    if text.startswith(_OF_ONNX) and text.endswith("]") and "\x1e" not in text:
+        plain = text[len(_OF_ONNX) : -1].split(f"]\x1f{_OF_ONNX}")  # nearly all are so
+        if not any("[" in name or "\x1f" in name for name in plain):
+            return tuple(dict.fromkeys(filter(None, plain)))
+    names: dict[str, None] = {}
     if "[" in text[1:]:
         text = _JOINED.sub("]\x1f[", text)
     for part in text.replace("\x1e", "\x1f").split("\x1f"):
         piece = part.strip()
-        if piece.startswith(_OF_ONNX) and piece.endswith("]"):  # nearly all are so
+        if piece.startswith(_OF_ONNX) and piece.endswith("]"):
             name = piece[len(_OF_ONNX) : -1]
         else:
             wrapped = _WRAPPED.match(piece)
@@ -364,19 +369,24 @@ def _layer(row: object, index: int, source: str) -> Layer:
         )
     keys = _lowered(tuple(row))
     held = dict(zip(keys, row.values(), strict=True))
-    name = held.get("name")
+    get = held.get
+    name = get("name")
     if not isinstance(name, str):
         raise NsysmapError(source, f"{where} has no name", REBUILD)
-    kind_of, tactic = _text(held.get("layertype")), _tactic(_text(held.get("tacticname")))
+    kind_of, tactic = _text(get("layertype")), _tactic(_text(get("tacticname")))
     kind = layer_kind(name, kind_of)
-    inputs, outputs, constants = (
-        _tensors(held.get(side), where, side, source) for side in ("inputs", "outputs", "constants")
+    inputs = _tensors(get("inputs"), where, "inputs", source)
+    outputs = _tensors(get("outputs"), where, "outputs", source)
+    constants = _tensors(get("constants"), where, "constants", source)
+    parameters = (
+        {}
+        if _OWN_KEYS.issuperset(keys)
+        else {
+            str(key): value
+            for key, lower, value in zip(row, keys, row.values(), strict=True)
+            if lower not in _OWN_KEYS
+        }
     )
-    parameters = {
-        str(key): value
-        for key, lower, value in zip(row, keys, row.values(), strict=True)
-        if lower not in _OWN_KEYS
-    }
     region, region_index, profile = _numbers_in(name)
     return Layer(
         index=index,
@@ -423,7 +433,7 @@ def named_layer(name: str, index: int) -> Layer:
 
 def _numbers_in(name: str) -> tuple[int | None, int | None, int | None]:
     """The Myelin region, the instruction in it and the optimization profile in a name."""
-    region = _REGION.search(name) if "_myl" in name else None
+    region = _REGION.search(name, max(name.rfind("_myl"), 0)) if "_myl" in name else None
     profile = PROFILE.search(name) if "[profile " in name else None
     return (
         _small(int(region.group(1))) if region else None,
@@ -452,23 +462,22 @@ def _precision(
         if isinstance(weights, dict)
         else None
     )
-    arithmetic = FLOATING | {"INT8", "INT4", "UINT8"}
     read, written = tensors
-    if kind in (
+    if len(read) > 1 and kind in (
         "gemm",
         "convolution",
         "deconvolution",
     ):  # the operand, not a scale or a bias that is listed before it
         read = tuple(sorted(read, key=lambda tensor: -(elements(tensor) or 0)))
-    found = [tensor.datatype for tensor in (*read, *written) if tensor.datatype in arithmetic]
-    precision = declared if declared in arithmetic else (found[0] if found else None)
+    found = (tensor.datatype for tensor in (*read, *written) if tensor.datatype in _ARITHMETIC)
+    precision = declared if declared in _ARITHMETIC else next(found, None)
     if precision == "FP32" and tactic and "tf32" in tactic:
         return "TF32"
     return precision
 
 
 def _tensors(value: object, layer: str, side: str, source: str) -> tuple[Tensor, ...]:
-    if value is None:
+    if value is None or value == []:
         return ()
     where = f"{layer}, {side}"
     if not isinstance(value, list):
@@ -484,11 +493,12 @@ def _tensor(value: object, where: str, source: str) -> Tensor:
     if not isinstance(value, dict):
         raise NsysmapError(source, f"{where}: {_described(value)} instead of a tensor", REBUILD)
     held: Mapping[str, object] = dict(zip(_lowered(tuple(value)), value.values(), strict=True))
-    name = held.get("name")
+    get = held.get
+    name = get("name")
     if not isinstance(name, str):
         raise NsysmapError(source, f"{where}: a tensor has no name", REBUILD)
-    both = _text(held.get("format/datatype"))
-    extents = held.get("dimensions")
+    both = _text(get("format/datatype"))
+    extents = get("dimensions")
     shape = None
     if (
         isinstance(extents, list)
@@ -499,16 +509,24 @@ def _tensor(value: object, where: str, source: str) -> Tensor:
         shape = tuple(extents)  # nearly all are so
     elif extents is not None:
         shape = _extents(extents, f"{where}, tensor {_shown(name)}", source)
-    strides = held.get("strides")
+    strides = get("strides")
     known = isinstance(strides, list) and set(map(type, strides)) <= _ONLY_WHOLE
+    datatype, form = _type_and_layout(_text(get("datatype")), _text(get("format")), both)
     return _known_tensor(
         name,
         shape,
-        data_type(_text(held.get("datatype"))) or data_type(both),
-        layout(_text(held.get("format")) or both),
+        datatype,
+        form,
         tuple(strides) if known and isinstance(strides, list) else None,
-        _text(held.get("location")),
+        _text(get("location")),
     )
+
+
+@lru_cache(maxsize=1 << 10)  # the tensors of a file have few different types and formats
+def _type_and_layout(
+    told: str | None, form: str | None, both: str | None
+) -> tuple[str | None, str | None]:
+    return data_type(told) or data_type(both), layout(form or both)
 
 
 _known_tensor = lru_cache(maxsize=1 << 14)(Tensor)

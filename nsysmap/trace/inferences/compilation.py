@@ -18,7 +18,7 @@ from nsysmap.core.groups import (
 )
 from nsysmap.core.intervals import Spans, Timed
 from nsysmap.core.memory import in_pieces
-from nsysmap.core.records import dataclass
+from nsysmap.core.records import dataclass, kept
 from nsysmap.core.table import MISSING, BoolArray, CodeArray, IntArray, Table
 from nsysmap.names.decode import decode
 from nsysmap.trace.inferences.launch_order import launch_order
@@ -200,6 +200,7 @@ class Compilation:
         return found
 
 
+@kept
 def compilation(trace: Trace) -> Compilation:
     """When the threads of a trace compiled kernels or loaded their code.
 
@@ -256,8 +257,9 @@ def trials(kernels: Table) -> BoolArray:
     """
     tuning, found = tunes(kernels), np.zeros(len(kernels), np.bool_)
     thread = kernels.ints("thread")
-    for key in distinct(thread[tuning]).tolist():
-        rows = np.flatnonzero(thread == key)
+    tuned = np.flatnonzero(np.isin(thread, thread[tuning]))
+    for _, at in rows_by_value(thread[tuned]):
+        rows = tuned[at]
         rows = launch_order(kernels, rows)
         open_ones = [np.flatnonzero(tuning[rows])]
         while open_ones:
@@ -335,6 +337,8 @@ def _first_launches(trace: Trace, loads: IntArray) -> IntArray:
     names = kernels.held_text("name").codes
     for one, rows in rows_of_values(kernels.ints_at("process", launches), launches):
         call = kernels.ints_at("launch", rows)
+        if len(rows) == 1 and _took_ns(calls, call)[0] <= _LOADS_NS:  # as of very many processes
+            continue
         first = _first_of_each(names[rows], call)
         first_calls, of_threads = (
             call[first],
@@ -344,7 +348,7 @@ def _first_launches(trace: Trace, loads: IntArray) -> IntArray:
         took = np.empty(len(rows), np.int64)
         for places, some in in_pieces(rows):
             launch = kernels.ints_at("launch", some)
-            took[places] = calls.ints_at("end_ns", launch) - calls.ints_at("start_ns", launch)
+            took[places] = _took_ns(calls, launch)
         known = len(first) < len(rows)
         usual = float(np.median(np.delete(took, first), overwrite_input=True)) if known else 0.0
         slow = took > max(_SLOW * usual, _LEAST_NS if known else _LOADS_NS)
@@ -365,6 +369,10 @@ def _first_of_each(values: IntArray | CodeArray, call: IntArray) -> IntArray:
         return first_rows(values)
     order = np.argsort(call, kind="stable")
     return order[first_rows(values[order])]
+
+
+def _took_ns(calls: Table, rows: IntArray) -> IntArray:
+    return calls.ints_at("end_ns", rows) - calls.ints_at("start_ns", rows)
 
 
 def _first_calls(trace: Trace, loads: IntArray) -> IntArray:

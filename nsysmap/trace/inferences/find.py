@@ -585,6 +585,8 @@ def _complete(
     """
     complete = np.ones(len(kernels), np.bool_)
     for _, mine in rows_by_value(thread):
+        if len(mine) < 3:
+            continue
         for replayed in (False, True):
             rows = mine[graph[mine] == replayed]
             if len(rows) < 3:
@@ -629,10 +631,10 @@ def _later_runs(start: IntArray, end: IntArray, loop: IntArray, complete: BoolAr
     """
     run = np.full(len(start), MISSING, np.int64)
     for mine in _by_value(loop, complete):
+        if len(mine) < 2 * SHORTEST_PHASE:
+            continue
         rows = mine[np.argsort(start[mine], kind="stable")]
         ended = np.maximum.accumulate(end[rows])
-        if len(rows) < 2 * SHORTEST_PHASE:
-            continue
         usual = max(float(np.median(np.diff(ended))), 1.0)
         later = np.flatnonzero(start[rows[1:]] - ended[:-1] > _PAUSE * usual) + 1
         if not 0 < len(later) <= _MOST_RUNS:
@@ -663,9 +665,10 @@ def _before_the_loop(all_of: _Repeated, repeated: BoolArray) -> BoolArray:
     """
     found = np.zeros(len(repeated), np.bool_)
     took = all_of.end_ns - all_of.start_ns
-    for key in distinct(all_of.loop[repeated]).tolist():
-        rows = np.flatnonzero((all_of.loop == key) & repeated)
-        rows = rows[np.argsort(all_of.start_ns[rows], kind="stable")]
+    for mine in _by_value(all_of.loop, repeated):
+        if len(mine) < SHORTEST_PHASE:
+            continue
+        rows = mine[np.argsort(all_of.start_ns[mine], kind="stable")]
         _, kind = np.unique(all_of.sequence[rows], return_inverse=True)
         total: FloatArray = np.bincount(kind, took[rows]).astype(np.float64)
         main = np.flatnonzero(kind == total.argmax())
@@ -710,6 +713,8 @@ def _enqueue_begin(
     """
     begin = start.copy()
     for rows in _by_value(thread, repeated):
+        if len(rows) < 2:
+            continue
         mine = rows[np.argsort(start[rows], kind="stable")]
         begin[mine[1:]] = np.minimum(begin[mine[1:]], np.maximum.accumulate(end[mine])[:-1])
     return begin
@@ -722,7 +727,9 @@ def _compiles(
     not most of them.
     """
     found = np.zeros(len(thread), np.bool_)
-    for rows in _by_value(thread, complete):
+    # of other threads none is above any part of what they take
+    some = np.isin(thread, thread[(compile_ns > 0) | (enqueue < 0)])
+    for rows in _by_value(thread, complete & some):
         if (compile_ns[rows] != MISSING).all():
             long = compile_ns[rows] > _COMPILES * float(np.median((enqueue - compile_ns)[rows]))
             found[rows] = long & (long.mean() <= _MOST)

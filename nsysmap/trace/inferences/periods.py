@@ -26,6 +26,7 @@ from nsysmap.trace.inferences.launch_order import launch_order, launch_time
 from nsysmap.trace.inferences.marked_steps import marked_steps
 from nsysmap.trace.inferences.recurrence import MANY, like_launches, turns_alike
 from nsysmap.trace.inferences.repeats import (
+    ONE_KERNEL,
     LaunchedKernels,
     SequenceInferences,
     candidates,
@@ -93,37 +94,47 @@ def find_periods(
     kernels = trace.kernels
     asked = np.arange(len(kernels)) if rows is None else rows
     groups = [group for group in _groups(trace, asked, expected) if len(group.rows)]
-    count = sum(len(group.pieces.start) for group in groups)
     inference = np.full(len(kernels), MISSING, np.int64)
     slot = np.full(len(kernels), MISSING, np.int64)
-    begins: list[IntArray] = []
-    shapes: list[IntArray] = []
-    complete: list[BoolArray] = []
-    done = shapes_done = 0
-    for group in groups:
+    # of each group: its inferences and its shapes, and how many come before them
+    found = np.array([len(group.pieces.start) for group in groups], np.int64)
+    shapes = np.array([int(group.pieces.shape.max(initial=-1)) + 1 for group in groups], np.int64)
+    found_before, shapes_before = np.cumsum(found) - found, np.cumsum(shapes) - shapes
+    count = int(found.sum())
+    if not groups:
+        return Periods(inference, slot, np.zeros(0, np.int64), np.zeros(0, np.bool_))
+    time = launch_time(kernels)
+    begins, shape = np.empty(count, np.int64), np.empty(count, np.int64)
+    complete = np.ones(count, np.bool_)
+    alone = [at for at, group in enumerate(groups) if group.pieces is ONE_KERNEL]
+    if alone:
+        mine = np.concatenate([groups[at].rows for at in alone])
+        inference[mine], slot[mine] = found_before[alone], 0
+        begins[found_before[alone]], shape[found_before[alone]] = time[mine], shapes_before[alone]
+    for group, done, shapes_done in zip(
+        groups, found_before.tolist(), shapes_before.tolist(), strict=True
+    ):
         pieces = group.pieces
+        if pieces is ONE_KERNEL:
+            continue
         of = pieces.inference
         inside = of >= 0
         inference[group.rows[inside]] = of[inside] + done
         slot[group.rows[inside]] = (np.arange(len(of)) - pieces.start[of] + pieces.offset[of])[
             inside
         ]
-        begins.append(launch_time(kernels)[group.rows[pieces.start]])
-        shapes.append(pieces.shape + shapes_done)
-        complete.append(pieces.complete)
-        done += len(pieces.start)
-        shapes_done += int(pieces.shape.max(initial=-1)) + 1
-    if not groups:
-        return Periods(inference, slot, np.zeros(0, np.int64), np.zeros(0, np.bool_))
-    by_time = np.argsort(np.concatenate(begins), kind="stable")
+        its = slice(done, done + len(pieces.start))
+        begins[its] = time[group.rows[pieces.start]]
+        shape[its], complete[its] = pieces.shape + shapes_done, pieces.complete
+    by_time = np.argsort(begins, kind="stable")
     number = np.empty(count + 1, np.int64)
     number[by_time] = np.arange(count)
     number[count] = MISSING
     return Periods(
         number[np.where(inference == MISSING, count, inference)],
         slot,
-        np.concatenate(shapes)[by_time],
-        np.concatenate(complete)[by_time],
+        shape[by_time],
+        complete[by_time],
     )
 
 
@@ -140,7 +151,10 @@ def _groups(trace: Trace, rows: IntArray, expected: int | None) -> list[_StreamK
         _by_thread(trace, copies_of(trace)),
         expected,
     )
-    alone = [_group(known, members) for _, members in rows_of_values(stream, rows)]
+    alone = [
+        _group(known, members) if len(members) > 1 else _StreamKernels(members, ONE_KERNEL)
+        for _, members in rows_of_values(stream, rows)
+    ]
     groups: list[_StreamKernels] = []
     for members in _together(known, alone):
         if len(members) == 1:
@@ -171,26 +185,34 @@ def _together(known: _OfAllStreams, alone: list[_StreamKernels]) -> list[list[in
     long for each.
     """
     kernels, time = known.trace.kernels, known.time
-    columns = {name: kernels.held_ints(name) for name in ("process", "context", "thread")}
-    feeders: dict[tuple[int, int, int], list[int]] = {}
-    begins, ends = (np.zeros(len(alone), np.int64) for _ in range(2))
+    if not alone:
+        return []
+    rows = np.concatenate([group.rows for group in alone])
+    size = np.array([len(group.rows) for group in alone])
+    first = np.cumsum(size) - size
+    begins, ends = np.minimum.reduceat(time[rows], first), np.maximum.reduceat(time[rows], first)
+    threads = kernels.held_ints("thread").take(rows)
+    thread = np.minimum.reduceat(threads, first)
+    of_one_thread = (thread == np.maximum.reduceat(threads, first)) & (thread != MISSING)
+    fed_by = [kernels.held_ints(name).take(rows[first]).tolist() for name in _HOME]
+    fed_by.append(thread.tolist())
+    feeders: dict[tuple[int, ...], list[int]] = {}
     sets: list[list[int]] = []
     set_of: dict[int, int] = {}
-    for at, group in enumerate(alone):
-        threads = distinct(columns["thread"].take(group.rows))
-        begins[at], ends[at] = time[group.rows].min(), time[group.rows].max()
+    for at, (feeder, alike) in enumerate(
+        zip(zip(*fed_by, strict=True), of_one_thread.tolist(), strict=True)
+    ):
         found: list[int] = []
-        if len(threads) == 1 and threads[0] != MISSING:
-            first = group.rows[:1]
-            process, context = (int(columns[name].take(first)[0]) for name in _HOME)
-            before = feeders.setdefault((process, context, int(threads[0])), [])
-            recent = np.array(before[-_MOST_LOOKED_AT:], np.int64)
-            meet = (begins[recent] <= ends[at]) & (ends[recent] >= begins[at])
-            found = [
-                set_of[other]
-                for other in recent[meet][-_MOST_COMPARED:].tolist()
-                if _overlap(time, group, alone[other])
-            ]
+        if alike:
+            before = feeders.setdefault(feeder, [])
+            if before:
+                recent = np.array(before[-_MOST_LOOKED_AT:], np.int64)
+                meet = (begins[recent] <= ends[at]) & (ends[recent] >= begins[at])
+                found = [
+                    set_of[other]
+                    for other in recent[meet][-_MOST_COMPARED:].tolist()
+                    if _overlap(time, alone[at], alone[other])
+                ]
             before.append(at)
         if found:
             sets[min(found)].append(at)
@@ -338,12 +360,16 @@ def unit_of_work(trace: Trace, found: Inferences, *, turns: bool) -> IntArray:
     begins &= result
     shown = distinct(found.table.ints("process")[~found.table.text("found_by").equals("period")])
     process = trace.kernels.ints("process")
-    for one, rows in rows_of_values(process, np.arange(len(process))):
-        if one not in shown:
-            result[rows] &= _most(trace, rows, result[rows], marked=_marked(trace, rows, begins))
+    repeating = {*distinct(process[result]).tolist()}.difference(shown.tolist())
+    asked = _by_thread(trace, waits_of(trace) | copies_of(trace)) if repeating else {}
+    some = np.flatnonzero(np.isin(process, [*repeating]))
+    for _, rows in rows_of_values(process[some], some):
+        marked = _marked(trace.kernels, rows, begins, asked)
+        result[rows] &= _most(trace, rows, result[rows], marked=marked)
+    del some
     kept = np.zeros(len(found.table), np.bool_)
     kept[number[result]] = True
-    del result, begins, process, rows
+    del result, begins, process
     unit = np.where(
         kept & found.table.text("found_by").equals("period"),
         np.arange(len(kept)),
@@ -382,6 +408,8 @@ def _repeated(trace: Trace, found: Inferences) -> tuple[BoolArray, BoolArray]:
     times = _times(trace, order, begin, size, sequence)
     begins = np.zeros(len(kernels), np.bool_)
     for _, members in rows_by_value(home):
+        if len(members) < 2:  # what comes once repeats nothing
+            continue
         shapes, places = [], [members[rows] for _, rows in rows_by_value(sequence[members])]
         for mine in places:
             codes = (
@@ -586,16 +614,19 @@ def _main_kind(trace: Trace, found: Inferences, unit: IntArray, shown: IntArray)
         (unit != MISSING) & (unit == np.arange(len(unit))) & ~np.isin(table.ints("process"), shown)
     )
     home = numbered(*(table.ints(name)[rows] for name in ("process", "context", "stream")))[1]
+    joined = np.bincount(unit[unit != MISSING], minlength=len(unit))
+    order: IntArray | None = None
     for _, members in rows_by_value(home):
         mine = rows[members]
-        joined = np.isin(unit, mine)
-        if np.count_nonzero(joined) > len(mine):  # turns
+        if joined[mine].sum() > len(mine):  # turns
             continue
         kinds, of = np.unique(table.ints("kernel_sequence")[mine], return_inverse=True)
         busy = np.bincount(of, weights=np.maximum(table.ints("gpu_busy_ns")[mine], 0))
         if len(kinds) < 2:
             continue
-        codes = [_codes_of(kernels, number, int(mine[of == kind][0])) for kind in range(len(kinds))]
+        order = np.argsort(number, kind="stable") if order is None else order
+        one_of_each = [int(mine[of == kind][0]) for kind in range(len(kinds))]
+        codes = [_codes_of(kernels, number, order, one) for one in one_of_each]
         main = int(busy.argmax())
         like = np.array(
             [kind == main or is_like(codes[kind], codes[main]) for kind in range(len(kinds))]
@@ -604,8 +635,10 @@ def _main_kind(trace: Trace, found: Inferences, unit: IntArray, shown: IntArray)
             unit[mine[~like[of]]] = MISSING
 
 
-def _codes_of(kernels: Table, number: IntArray, inference: int) -> IntArray:
-    return kernels.text("name").codes[np.flatnonzero(number == inference)].astype(np.int64)
+def _codes_of(kernels: Table, number: IntArray, order: IntArray, inference: int) -> IntArray:
+    """The kernels of an inference, by name; ``order`` sorts all by their inferences' numbers."""
+    first, end = np.searchsorted(number, (inference, inference + 1), sorter=order).tolist()
+    return kernels.text("name").codes[order[first:end]].astype(np.int64)
 
 
 def whole_turns(words: IntArray) -> tuple[int, int, int] | None:
@@ -656,13 +689,15 @@ def _times(
     return times
 
 
-def _marked(trace: Trace, rows: IntArray, begins: BoolArray) -> bool:
+def _marked(
+    kernels: Table, rows: IntArray, begins: BoolArray, asked: Mapping[int, IntArray]
+) -> bool:
     """Whether a process has that many repetitions, beginning with these kernels, and the host waits
-    or copies between most of them.
+    or copies (``asked``: when, by thread) between most of them.
     """
-    own = launch_order(trace.kernels, rows)
-    asked = np.cumsum(calls_between(trace, own, waits_of(trace) | copies_of(trace)))[begins[own]]
-    return len(asked) >= _LEAST and float((np.diff(asked) > 0).mean()) >= _MOST
+    own = launch_order(kernels, rows)
+    between = np.cumsum(_counted_between(kernels, own, asked))[begins[own]]
+    return len(between) >= _LEAST and float((np.diff(between) > 0).mean()) >= _MOST
 
 
 def _most(trace: Trace, rows: IntArray, repeated: BoolArray, *, marked: bool) -> bool:

@@ -64,6 +64,19 @@ class SequenceInferences:
     complete: BoolArray
 
 
+ONE_KERNEL = SequenceInferences(
+    np.zeros(1, np.int64),
+    np.zeros(1, np.int64),
+    np.ones(1, np.int64),
+    np.zeros(1, np.int64),
+    np.zeros(1, np.int64),
+    np.ones(1, np.bool_),
+)
+"""What `cut_inferences` makes of one kernel, whatever it is: traces may have very many streams, of
+a kernel each.
+"""
+
+
 def cut_inferences(launches: LaunchedKernels, *, expected: int | None = None) -> SequenceInferences:
     """The inferences in a sequence of kernels.
 
