@@ -69,9 +69,10 @@ def replaced(record: Of, **values: object) -> Of:
     """The record with other values of these fields, as `dataclasses.replace` makes it, where the
     class works nothing out as one is made: without a call of its constructor.
     """
-    made = object.__new__(type(record))
+    class_: Any = type(record)
+    made: Of = object.__new__(class_)
     held = record.__dict__
-    made.__dict__.update({name: held[name] for name in _names(type(record))})
+    made.__dict__.update({name: held[name] for name in _names(class_)})
     made.__dict__.update(values)
     return made
 

@@ -131,7 +131,7 @@ class Text:
         found = np.array(self._of_each(number, missing), np.int64)
         return mapped(self.codes, lambda codes: found[codes])
 
-    def _of_each(self, of: Callable[[str], Of], missing: Of) -> list[Of]:
+    def _of_each(self, of: Callable[[str], Of], missing: Of) -> Sequence[Of]:
         """What the function makes of each text, and last what stands for no value; a part of a
         table holds the texts of the whole, of which only those of its rows are asked.
         """

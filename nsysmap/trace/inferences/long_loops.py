@@ -107,6 +107,8 @@ def _streams(trace: Trace, rows: IntArray) -> list[_StreamLaunches]:
     like, time = np.zeros(len(kernels), np.int64), launch_time(kernels)
     like[rows] = like_launches(trace, rows, copied=True)
     for _, places in rows_by_value(stream):
+        if len(places) < _FEWEST:  # no loop has fewer kernels
+            continue
         mine = launch_order(kernels, rows[places])
         waits, copies = (counted[mine] for counted in asked)
         gap = np.diff(time[mine], prepend=time[mine[:1]])
