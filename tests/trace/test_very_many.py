@@ -36,8 +36,9 @@ KERNEL = "CUPTI_ACTIVITY_KIND_KERNEL"
 def test_one_kernel_is_one_inference_whatever_it_is(
     code: int, syncs: int, copies: int, gap: int, replayed: bool, expected: int | None
 ) -> None:
-    columns = [np.array([value], np.int64) for value in (code, syncs, copies, gap)]
-    found = cut_inferences(LaunchedKernels(*columns, replayed=replayed), expected=expected)
+    codes, waits, copied, gaps = (np.array([one], np.int64) for one in (code, syncs, copies, gap))
+    launches = LaunchedKernels(codes, waits, copied, gaps, replayed=replayed)
+    found = cut_inferences(launches, expected=expected)
     for name, held in vars(found).items():
         assert np.array_equal(held, vars(ONE_KERNEL)[name]), name
 
