@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -141,7 +142,7 @@ def test_a_second_thread_does_the_same_with_more_or_less_room_for_its_kernels() 
     found = plan(model(timeline), "two-in-flight")
     python = plan(model(timeline, interpreter="Python"), "two-in-flight")
     assert (len(found.makes), found.beside) == (3, True)
-    rooms = (on_own_sms, lambda one: one, needing_most)
+    rooms: tuple[Callable[[Timeline], Timeline], ...] = (on_own_sms, lambda one: one, needing_most)
     for at, machine in enumerate(MACHINES):
         for room, make, slowly in zip(rooms, found.makes, python.makes, strict=True):
             by_ns, serial = (400, 100, 1_100)[at], (1.06, 0.95, 1.3)[at]
@@ -210,7 +211,7 @@ def test_joined_kernels_take_the_shortest_and_what_they_take_beyond_it() -> None
     timeline = two_kernels()
 
     def joined(dur_ns: int) -> Changed:
-        return with_joined_kernels(timeline, [*pairs, (17, 18)], lambda _: dur_ns)  # type: ignore[arg-type]
+        return with_joined_kernels(timeline, [*pairs, (17, 18)], lambda _: dur_ns)
 
     assert usual(timeline, LIKELY) == first(timeline, LIKELY) == joined(20_000)
     assert most(timeline, LIKELY) == second(timeline, LIKELY) == joined(20_000)
