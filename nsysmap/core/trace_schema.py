@@ -364,7 +364,8 @@ INFERENCES = Spec(
         integer("idle_ns", "gpu_span_ns minus gpu_busy_ns", "ns", null=True),
         integer(
             "kernel_sequence",
-            "inferences with the same number launch the same kernels in the same order",
+            "inferences with the same number launch the same kernels in the same order; of"
+            " repetitions that nothing marks, with the same sizes where each has its own time",
             null=True,
         ),
     ),

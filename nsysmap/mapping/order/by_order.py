@@ -140,10 +140,11 @@ def inferences_of(
 
     found = find_inferences(trace, tensorrt)
     marked = np.full(len(trace.kernels), MISSING, np.int64)
-    if not engines and not _tensorrt_in(trace):
+    by_sizes = not engines and not _tensorrt_in(trace)
+    if by_sizes:
         marked = marked_graphs(trace, found)
     if (marked != MISSING).any():
-        found = find_inferences(trace, tensorrt, marked)
+        found = find_inferences(trace, tensorrt, marked, by_sizes=True)
     nothing = no_streams(len(trace.kernels))
     process = trace.kernels.ints("process")
     inside = found.membership.ints("inference") != MISSING
@@ -162,7 +163,7 @@ def inferences_of(
         periods, open_rows = _by_periods(trace, tensorrt, tried, rows, replayed)
         marked[marked != MISSING] += periods.max(initial=-1) + 1
         periods = np.where(marked == MISSING, periods, marked)
-        found = find_inferences(trace, tensorrt, periods)
+        found = find_inferences(trace, tensorrt, periods, by_sizes=by_sizes)
     else:
         periods, open_rows = marked, rows
     open_rows = np.sort(np.concatenate([open_rows, mixed]))

@@ -43,6 +43,7 @@ from nsysmap.trace.copies import blocking_copies
 from nsysmap.trace.gpu_work import gpu_work
 from nsysmap.trace.inferences.compilation import compilation, trials
 from nsysmap.trace.inferences.launch_order import launch_order, positions
+from nsysmap.trace.inferences.launch_sizes import sequences_by_sizes, size_hashes
 from nsysmap.trace.inferences.steady import SHORTEST_PHASE, falls_throughout
 from nsysmap.trace.inferences.tensorrt_ranges import TensorRtRanges, spans
 from nsysmap.trace.launches import gather
@@ -53,6 +54,7 @@ from nsysmap.trace.model import Trace
 _SLOW_ENQUEUE = 1.5
 _SLOW_GPU = 1.25  # … or that much longer on the GPU
 _FELT = 0.1  # … by at least that part of the GPU's work: less takes no time
+_MOST_WARM = 0.5  # of the inferences of a kind are warm-up: what most of them take is usual
 _FEWEST, _SLOW_OF_FEW = 3, 5.0  # … of so few inferences: two later ones tell little
 # … or compiles kernels, or loads their code, for that part of the median; more than that is no
 # noise
@@ -79,6 +81,8 @@ class Inferences:
     membership: Table  # MEMBERSHIP, one row per kernel
     held_of_call: Ints
     empty_calls: int  # ExecutionContext:: ranges without GPU work (graph captures among them)
+    # whether repetitions of the same kernels with other launch sizes may be other work
+    by_sizes: bool = False
 
     @property
     def of_call(self) -> IntArray:
@@ -100,14 +104,20 @@ class _Executions:
 
 
 def find_inferences(
-    trace: Trace, tensorrt: TensorRtRanges, periods: IntArray | None = None
+    trace: Trace,
+    tensorrt: TensorRtRanges,
+    periods: IntArray | None = None,
+    *,
+    by_sizes: bool = False,
 ) -> Inferences:
     """The inferences of a trace.
 
     A kernel, copy or memset belongs to the outermost ``ExecutionContext::`` range that its launch
     call lies in.  A graph launch outside all of them is an inference of its own if its graph was
     captured inside one, or if no such range ran anything.  ``periods`` (one number per kernel,
-    MISSING for none; from ``periods.find_periods``) is for kernels in none of these.
+    MISSING for none; from ``periods.find_periods``) is for kernels in none of these.  With
+    ``by_sizes`` those that launch the same kernels with other grids and blocks, for some time each,
+    have kernel sequences of their own, if their times are apart.
     """
     calls = trace.api_calls
     around = _calls_around(trace, tensorrt)
@@ -141,7 +151,8 @@ def find_inferences(
     if periods is not None:
         of_kernel = np.where(periods >= 0, periods + len(executions.start_ns), of_kernel)
         executions = _joined(executions, _periodic(trace, periods))
-    return _summary(trace, executions, of_call, of_kernel, len(tensorrt.calls) - len(used))
+    empty = len(tensorrt.calls) - len(used)
+    return _summary(trace, executions, of_call, of_kernel, empty, by_sizes=by_sizes)
 
 
 def _calls_around(trace: Trace, tensorrt: TensorRtRanges) -> IntArray:
@@ -177,7 +188,9 @@ def part_of(trace: Trace, whole: Inferences, of_kernel: IntArray, cut: BoolArray
         launch_api=table.text("launch_api"),
         graph=table.bools("cuda_graph"),
     )
-    part = _summary(trace, executions, whole.of_call, of_kernel, whole.empty_calls)
+    part = _summary(
+        trace, executions, whole.of_call, of_kernel, whole.empty_calls, by_sizes=whole.by_sizes
+    )
     kept: dict[str, Data] = {name: table.column(name) for name in _COMPILED}
     judged = {**kept, "complete": table.bools("complete") & ~cut}
     return replace(part, table=part.table.with_columns(INFERENCES, judged))
@@ -302,7 +315,13 @@ def _joined(first: _Executions, second: _Executions) -> _Executions:
 
 
 def _summary(
-    trace: Trace, executions: _Executions, of_call: IntArray, of_kernel: IntArray, empty_calls: int
+    trace: Trace,
+    executions: _Executions,
+    of_call: IntArray,
+    of_kernel: IntArray,
+    empty_calls: int,
+    *,
+    by_sizes: bool,
 ) -> Inferences:
     """Numbers the executions by start time and totals what each ran."""
     count = len(executions.start_ns)
@@ -311,7 +330,7 @@ def _summary(
         renumber = np.empty(count, np.int64)
         renumber[order] = np.arange(count)
         of_call, of_kernel = gather(renumber, of_call), gather(renumber, of_kernel)
-    ran = _ran(trace, of_call, of_kernel, count)
+    ran = _ran(trace, of_call, of_kernel, count, by_sizes=by_sizes)
     first_start, last_end, busy, kernels, shape = (
         ran.first_ns,
         ran.last_ns,
@@ -329,6 +348,8 @@ def _summary(
     enqueue = end - start
     graph = executions.graph[order]
     unmarked = executions.found_by.take(order).equals("period")
+    if by_sizes:
+        shape = sequences_by_sizes(shape, ran.sizes, thread, busy, unmarked)
     complete = _complete(kernels, shape, thread, graph, unmarked)
     if lost := lost_calls(trace):
         ends = np.maximum(end, last_end)
@@ -397,6 +418,7 @@ def _summary(
         Table(MEMBERSHIP, {"inference": of_kernel, "position": position}),
         slim(of_call),
         empty_calls,
+        by_sizes,
     )
 
 
@@ -409,6 +431,7 @@ class _Ran:
     busy_ns: IntArray
     kernels: IntArray
     hashes: NDArray[np.uint64]  # of the sequence of its kernels' names
+    sizes: NDArray[np.uint64]  # of the grids and blocks of that sequence; 0 where not asked
     # device, context and stream of most of its kernels, or of its whole-graph runs
     home: tuple[IntArray, IntArray, IntArray]
     position: IntArray  # of each kernel in its inference
@@ -428,7 +451,9 @@ class _Ran:
         return shape
 
 
-def _ran(trace: Trace, of_call: IntArray, of_kernel: IntArray, count: int) -> _Ran:
+def _ran(
+    trace: Trace, of_call: IntArray, of_kernel: IntArray, count: int, *, by_sizes: bool
+) -> _Ran:
     """What ran in each of that many inferences, computed for groups with some hundred thousand
     kernels at a time.
     """
@@ -444,6 +469,7 @@ def _ran(trace: Trace, of_call: IntArray, of_kernel: IntArray, count: int) -> _R
         none.copy(),
         kernels,
         hashes,
+        hashes.copy(),
         (home[0], home[1], home[2]),
         position,
         np.zeros(len(of_call), np.bool_),
@@ -484,6 +510,8 @@ def _ran(trace: Trace, of_call: IntArray, of_kernel: IntArray, count: int) -> _R
         present, begin, size = runs(of_kernel[order])
         position[order] = positions(of_kernel[order])
         hashes[present] = sequence_hashes(codes[order], begin, size)
+        if by_sizes:
+            ran.sizes[present] = size_hashes(table, order, begin, size)
         launch = table.held_ints("launch").take(rows)
         ran.launched[launch[launch >= 0]] = True
     return ran
@@ -768,18 +796,20 @@ def _by_value(values: IntArray, wanted: BoolArray) -> list[IntArray]:
 
 def _slow(took: IntArray, sequence: IntArray, times: float) -> BoolArray:
     """Which of the first half of these inferences took that many times as long as the later ones of
-    the same kernels, or as all later ones if none launches the same and they are too few for a
-    phase of their own; none if they become faster throughout.
+    the same kernels, or as all of these where most come early, or as all later ones if none
+    launches the same and they are too few for a phase of their own; none if they become faster
+    throughout.
     """
     half = len(took) // 2
     later = took[half:]
     usual = np.full(len(took), float(np.median(later)))
     for one in distinct(sequence).tolist():
         alike = sequence == one
-        if alike[half:].any():
-            usual[alike] = float(np.median(later[alike[half:]]))
-        elif np.count_nonzero(alike) >= SHORTEST_PHASE:
+        few_later = np.count_nonzero(alike[half:]) < _MOST_WARM * np.count_nonzero(alike)
+        if np.count_nonzero(alike) >= SHORTEST_PHASE and few_later:
             usual[alike] = float(np.median(took[alike]))
+        elif alike[half:].any():
+            usual[alike] = float(np.median(later[alike[half:]]))
     ratio: FloatArray = took / np.maximum(usual, 1.0)
     slow: BoolArray = ratio[:half] > times
     return slow & (not (slow.any() and falls_throughout(ratio)))

@@ -27,7 +27,7 @@ SHORTEST_PHASE = 8
 of one, then 8 of the other, in one case of 6,435.
 """
 
-_APART = 1.25
+APART = 1.25
 """Ratio between the times of two phases, between the slow ones of one and the fast ones of the
 other.  Clocks that ramp up leave no such gap: the steps of a GTX 1070 were up to 1.21.
 """
@@ -301,7 +301,7 @@ def _levels(time_ns: IntArray) -> IntArray:
     least = max(SHORTEST_PHASE, FEW * len(time_ns))
     ordered, few = np.sort(np.maximum(time_ns, 1)), int(_BETWEEN * len(time_ns)) + 1
     ratio = ordered[few:] / ordered[:-few] if len(ordered) > few else np.zeros(0)
-    wide = np.flatnonzero(ratio >= _APART)
+    wide = np.flatnonzero(ratio >= APART)
     cuts: list[float] = []
     below = 0
     for near in np.split(wide, np.flatnonzero(np.diff(wide) > 1) + 1) if len(wide) else []:
@@ -345,7 +345,7 @@ def drift(time_ns: IntArray) -> Drift | None:
         return None
     tenth = -(-len(time_ns) // _ENDS)
     first, last = (float(np.median(part)) for part in (time_ns[:tenth], time_ns[-tenth:]))
-    apart = max(first, last) >= _APART * max(min(first, last), 1.0)
+    apart = max(first, last) >= APART * max(min(first, last), 1.0)
     return Drift(round(first), round(last)) if apart else None
 
 
