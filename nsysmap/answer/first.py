@@ -231,7 +231,7 @@ def times(answer: Answer) -> list[tuple[str, ...]]:
         lines += _decoding(answer)
     elif answer.unlike_loops is not None:
         lines += _of_loops(answer.unlike_loops.loops, answer.unit_of_time.short)
-        return [*lines, *_start_up(answer), *_slow_first(answer), *_pauses(answer)]
+        return [*lines, *_beside(answer), *_pauses(answer)]
     elif answer.traced and answer.per_second:
         lines.append(_traced(answer))
     if answer.trtexec_ns:
@@ -246,13 +246,28 @@ def times(answer: Answer) -> list[tuple[str, ...]]:
         lines.append((f"{told} ({reason})" if reason else told, told))
     if not lines and (told := words.alone(answer)):
         lines.append((told,))
-    return [*lines, *_start_up(answer), *_slow_first(answer), *_pauses(answer), *_in_none(answer)]
+    return [*lines, *_beside(answer), *_pauses(answer), *_in_none(answer)]
+
+
+def _beside(answer: Answer) -> list[tuple[str, ...]]:
+    """What comes before the repetitions that the time is of."""
+    return [*_named_warm_up(answer), *_start_up(answer), *_slow_first(answer)]
+
+
+def _named_warm_up(answer: Answer) -> list[tuple[str, ...]]:
+    """What the program itself calls its warm-up, where that is other work than what counts."""
+    found = answer.named_warm_up
+    if found is None or not answer.usual_ns:
+        return []
+    kernels, times = counted(found.kernels, "kernel"), counted(found.times, "time")
+    told = f"not in it: {rounded(found.median_ns)} per {words.each(answer)} of {kernels}"
+    return [(f"{told}, {times} in NVTX range {found.range}", f"{told}, the program's warm-up")]
 
 
 def _in_none(answer: Answer) -> list[tuple[str, ...]]:
     """How much of the kernels' time is in no repetition that counts, where it is much."""
     share = words.in_none(answer)
-    if share < _MUCH_OUTSIDE or not answer.traced:
+    if share < _MUCH_OUTSIDE or not answer.traced or answer.named_warm_up is not None:
         return []
     told = f"not in it: {percent(share, 1, 0)} of all kernel time in the trace"
     return [(f"{told}, before or after the {words.each(answer)}s that count", told)]

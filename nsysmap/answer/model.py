@@ -927,6 +927,16 @@ class UnlikeLoops:
 
 
 @dataclass(frozen=True)
+class NamedWarmUp:
+    """Repetitions of one kind that all lie in a range which the program itself calls a warm-up."""
+
+    range: str
+    kernels: int
+    times: int
+    median_ns: int  # of one of them
+
+
+@dataclass(frozen=True)
 class Answer:
     """The answer of one analysis; times are in nanoseconds, per unit unless noted otherwise.
 
@@ -1018,6 +1028,7 @@ class Answer:
     eight_bits: tuple[EightBits, ...] = ()  # of engines with products in 8 bits or fewer
     # then no time is a mean over them, and how busy a GPU was is from the first loop to the last
     unlike_loops: UnlikeLoops | None = None
+    named_warm_up: NamedWarmUp | None = None  # of other kernels than what counts
 
     def __post_init__(self) -> None:
         """Makes the words for the unit and the errors, once."""

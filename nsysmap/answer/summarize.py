@@ -54,7 +54,7 @@ from nsysmap.answer.phases import drift_words, phase_words, saved_in
 from nsysmap.answer.ranks import collective_times, in_step
 from nsysmap.answer.rates import rates
 from nsysmap.answer.slowest import slowest
-from nsysmap.answer.unlike_loops import without_means
+from nsysmap.answer.unlike_loops import named_warm_up, without_means
 from nsysmap.answer.whose import (
     idle_causes,
     is_much,
@@ -218,6 +218,7 @@ def summarize(
         in_turn=any(rate.in_turn for rate in rates(tables).values()),
         first_use=first_use(tables, program),
         decoding=decoding(tables, program),
+        named_warm_up=named_warm_up(tables) if unit.repetitions else None,
         tensorrt_bound=None if version else program.bound,
         tensorrt_since=None if version else program.oldest,
         eight_bits=eight_bits_of(tables),

@@ -10,12 +10,13 @@ from dataclasses import replace
 import numpy as np
 
 from nsysmap.answer.costs import functions
-from nsysmap.answer.model import Answer, GpuTime, LoopAlone, UnlikeLoops
+from nsysmap.answer.model import Answer, GpuTime, LoopAlone, NamedWarmUp, UnlikeLoops
 from nsysmap.answer.words import main_kind
 from nsysmap.core.groups import runs
+from nsysmap.core.schema import Tables
 from nsysmap.core.table import MISSING
 from nsysmap.text.units import counted
-from nsysmap.trace.inferences.steady import SHORTEST_PHASE
+from nsysmap.trace.inferences.steady import SHORTEST_PHASE, in_loops
 
 # times the usual time of a loop's repetitions: what is beyond the usual is a pause before one
 _PAUSE = 5.0
@@ -75,6 +76,28 @@ def _called(answer: Answer, groups: Sequence[int]) -> dict[int, str]:
         one: named.get(one) or (counted(sizes[one], "kernel") if sizes.get(one) else "a CUDA graph")
         for one in groups
     }
+
+
+def named_warm_up(tables: Tables) -> NamedWarmUp | None:
+    """The repetitions of other kernels than those that count, the longest kind, where a range of
+    the program's own calls them a warm-up; None if there are none, or nothing else counts.
+    """
+    rows = tables.inferences
+    named = rows.text("warmup_range")
+    counts = rows.bools("complete") & ~rows.bools("warmup")
+    sequence, time = rows.ints("kernel_sequence"), in_loops(rows).time_ns
+    asked = (named.codes >= 0) & rows.bools("complete") & (time != MISSING)
+    asked &= ~np.isin(sequence, sequence[counts])
+    if not asked.any() or not counts.any():
+        return None
+    of = np.unique(sequence[asked], return_inverse=True)[1]
+    mine = np.flatnonzero(asked)[of == np.bincount(of, weights=time[asked]).argmax()]
+    return NamedWarmUp(
+        named[int(mine[0])] or "",
+        int(rows.ints("kernels")[mine[0]]),
+        len(mine),
+        round(float(np.median(time[mine]))),
+    )
 
 
 def without_means(answer: Answer) -> Answer:

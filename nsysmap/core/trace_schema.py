@@ -323,8 +323,13 @@ INFERENCES = Spec(
         flag("cuda_graph", "replayed from a CUDA graph"),
         flag(
             "warmup",
-            "excluded: slower than the later ones, before the first steady-state one; or kernels"
-            " were compiled or loaded in it",
+            "excluded: slower than the later ones, before the first steady-state one; kernels"
+            " were compiled or loaded in it; or a range of the program's own says so",
+        ),
+        text(
+            "warmup_range",
+            "the program's own range around it that is called a warm-up, where others follow",
+            null=True,
         ),
         flag(
             "complete",

@@ -34,6 +34,7 @@ from nsysmap.answer.model import (
     LayerGroup,
     LoopAlone,
     MappedCounts,
+    NamedWarmUp,
     NextStep,
     OtherKernels,
     Outside,
@@ -127,10 +128,12 @@ REPORT: Declared = {
         "kernels kernel_kinds slowest regions rules graph replayed_ns replay_error actions "
         "doubts mapped blocked warnings next_steps opaque_layers selected collectives in_turn "
         "in_step disturbance first_use tensorrt_bound tensorrt_since "
-        "headroom eight_bits unit_facts=unit_of_time decoding unlike_loops"
+        "headroom eight_bits unit_facts=unit_of_time decoding unlike_loops "
+        "named_warm_up"
     ),
     UnlikeLoops: keys("loops paused_ns"),
     LoopAlone: keys("what median_ns share"),
+    NamedWarmUp: keys("range kernels times median_ns"),
     TraceFacts: keys(
         "source nsys_version schema_version form tensorrt_version duration_ns "
         "cuda_graph_trace graph_launches kernels copies memsets processes threads streams "

@@ -46,6 +46,7 @@ from nsysmap.trace.inferences.launch_order import launch_order, positions
 from nsysmap.trace.inferences.launch_sizes import sequences_by_sizes, size_hashes
 from nsysmap.trace.inferences.steady import SHORTEST_PHASE, falls_throughout
 from nsysmap.trace.inferences.tensorrt_ranges import TensorRtRanges, spans
+from nsysmap.trace.inferences.warm_up_ranges import named_warm_up
 from nsysmap.trace.launches import gather
 from nsysmap.trace.lost_calls import cut_by_loss, lost_calls
 from nsysmap.trace.model import Trace
@@ -69,7 +70,7 @@ _LEAST_LATER = 3
 _LAST_ALIKE = 4  # repetitions before a last one that differs: of fewer, any may differ
 _FAR_FEWER = 0.75  # of the kernels of a step
 _AT_ONCE = 1 << 19  # kernels whose inferences are totalled together
-_COMPILED = ("warmup", "compile_ns", "compile_evidence", "compile_evidence_kind")
+_COMPILED = ("warmup", "warmup_range", "compile_ns", "compile_evidence", "compile_evidence_kind")
 """Columns that a part of a trace keeps from the whole."""
 
 
@@ -374,6 +375,7 @@ def _summary(
     repeated = unmarked & complete
     before = _before_the_loop(_Repeated(start, ended, shape, kernels, loop), repeated)
     later = _later_runs(start, ended, loop, complete & ~before)
+    named = named_warm_up(trace.nvtx_ranges, executions.process[order], start, end, complete)
     table = Table(
         INFERENCES,
         {
@@ -395,7 +397,9 @@ def _summary(
             | _warmup(enqueue, busy, shape, later, complete & ~before)
             | _first_of(later)
             | before
-            | compiles,
+            | compiles
+            | (named.codes >= 0),
+            "warmup_range": named,
             "complete": complete,
             "kernels": kernels,
             "launches": launches,

@@ -34,6 +34,7 @@ from nsysmap.trace.inferences.repeats import (
     is_like,
     is_part,
 )
+from nsysmap.trace.inferences.steady import SHORTEST_PHASE
 from nsysmap.trace.launches import gather
 from nsysmap.trace.model import Trace
 
@@ -52,6 +53,7 @@ _CHANCE = 1e-3
 _MOST = 0.5  # of the kernels, and of their time
 _HARDLY = 0.02  # of the time of what repeats: of a stream that serves others
 _NEARLY_ALL = 0.9  # of the GPU's time: what else repeats is no step of the program
+_LONG_PART = 0.1  # of the time of what is marked: less than that is no part of its own
 _KNOWN = 64  # sequences that others are compared with
 # times the time of all repetitions: if so much follows them, they prepare it (random weights)
 _FOLLOWS = 10
@@ -481,9 +483,35 @@ def _or_marked(trace: Trace, repeated: IntArray, shown: IntArray) -> IntArray:
     rows_of = dict(rows_of_values(process, np.arange(len(process))))
     for one in distinct(process[marked != MISSING]).tolist():
         mine = rows_of[one]
-        if not _is_step(kernels, mine[repeated[mine] != MISSING], repeated, marked):
-            result[mine] = np.where(marked[mine] == MISSING, marked[mine], marked[mine] + count)
+        if _is_step(kernels, mine[repeated[mine] != MISSING], repeated, marked):
+            continue
+        apart = _parts_apart(kernels, mine, repeated, marked)
+        result[mine] = np.where(marked[mine] == MISSING, marked[mine], marked[mine] + count)
+        result[apart] = repeated[apart]
     return _without_holes(result)
+
+
+def _parts_apart(kernels: Table, rows: IntArray, repeated: IntArray, marked: IntArray) -> IntArray:
+    """The kernels, of those in these rows, of what repeats before or after all ranges that mark
+    something, if one kind comes many times there and takes long beside them: a part of the program
+    of its own, such as what it measures after a warm-up.
+    """
+    start, took = kernels.ints("start_ns"), kernels.ints("end_ns") - kernels.ints("start_ns")
+    held = rows[marked[rows] != MISSING]
+    first, last = int(start[held].min()), int(start[held].max())
+    some = rows[repeated[rows] != MISSING]
+    inner = distinct(repeated[some[(start[some] >= first) & (start[some] <= last)]])
+    some = some[~np.isin(repeated[some], inner)]
+    some = some[np.lexsort((start[some], repeated[some]))]
+    if not len(some):
+        return some
+    begin = np.flatnonzero(np.diff(repeated[some], prepend=MISSING))
+    size = np.diff(np.append(begin, len(some)))
+    hashes = sequence_hashes(kernels.text("name").codes[some], begin, size)
+    kind = np.unique(hashes, return_inverse=True)[1].reshape(-1)
+    time = np.bincount(kind, weights=np.add.reduceat(took[some], begin))
+    kept = (np.bincount(kind) >= SHORTEST_PHASE) & (time >= _LONG_PART * took[held].sum())
+    return some[np.repeat(kept[kind], size)]
 
 
 def marked_graphs(trace: Trace, found: Inferences) -> IntArray:
