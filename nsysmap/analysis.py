@@ -4,7 +4,7 @@ when its result is first asked for.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field, fields, replace
 from functools import cached_property
 from pathlib import Path
@@ -497,8 +497,9 @@ class Pipeline:
 
         return device_times(
             self.mapped.trace,
+            self.mapped.found,
             self.measured.steady_state,
-            excluded_spans(self.mapped.inferences),
+            self._excluded_spans,
             hidden=hides_work(self.capture),
         )
 
@@ -675,7 +676,14 @@ class Pipeline:
     def _idle_totals(self) -> Table:
         from nsysmap.timing.device_times import idle_totals
 
-        return idle_totals(self.gaps, self.device_times, excluded_spans(self.mapped.inferences))
+        return idle_totals(self.gaps, self.device_times, self._excluded_spans)
+
+    @cached_property
+    def _excluded_spans(self) -> Mapping[int, Sequence[tuple[int, int]]]:
+        from nsysmap.timing.device_times import with_served
+
+        mapped = self.mapped
+        return with_served(excluded_spans(mapped.inferences), mapped.trace, mapped.found)
 
     def _host_samples(self) -> Table:
         from nsysmap.timing.idle.host_samples import host_samples

@@ -121,7 +121,8 @@ def summarize(
     version = None if program.rtx else version
     basis = unprofiled or traced
     window_ns = (
-        sum(row.integer("window_ns") for row in tables["device_times"]) / counted_in
+        sum(row.integer("window_ns") for row in tables["device_times"] if row.integer("inferences"))
+        / counted_in
         if counted_in
         else 0.0
     )

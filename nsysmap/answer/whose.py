@@ -60,7 +60,8 @@ def outside_of(tables: Mapping[str, Table], a_pass: int) -> Outside | None:
         for row in tables["inference_groups"]
         if row.integer("steady")
     ]
-    between = sum(row.integer("inferences") - 1 for row in tables["device_times"])  # two inferences
+    # two inferences; a GPU that runs a part of another's has none
+    between = sum(max(row.integer("inferences") - 1, 0) for row in tables["device_times"])
     return Outside(
         kernels=int(others.sum()) * a_pass / max(between, 1),
         share=int(took[others].sum()) / whole,

@@ -199,7 +199,11 @@ DEVICE_TIMES = Spec(
         integer("start_ns", "when the window begins", "ns"),
         integer("end_ns", "when it ends", "ns"),
         integer("window_ns", "how long it is", "ns"),
-        integer("inferences", "steady-state inferences in it"),
+        integer(
+            "inferences",
+            "steady-state inferences in it; 0 also for a GPU that runs a part of another's, whose"
+            " window it has",
+        ),
         integer(
             "busy_ns",
             "time in which a kernel, copy, memset or whole graph ran; none if the trace hides work",

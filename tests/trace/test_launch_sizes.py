@@ -20,13 +20,14 @@ US = 1000
 def numbers(sizes: list[int], busy: list[int]) -> list[int]:
     """The sequences of that many repetitions of the same kernels."""
     count = len(sizes)
-    return sequences_by_sizes(
+    found = sequences_by_sizes(
         np.zeros(count, np.int64),
         np.array(sizes, np.uint64),
         np.zeros(count, np.int64),
         np.array(busy, np.int64),
         np.ones(count, np.bool_),
-    ).tolist()
+    )
+    return [int(one) for one in found]
 
 
 def test_two_sizes_one_after_the_other_are_apart() -> None:

@@ -31,7 +31,7 @@ def forwards(program: Program, times: int) -> None:
 def counting(tables: Mapping[str, Table]) -> list[int]:
     inferences = tables["inferences"]
     rows = inferences.take(inferences.bools("complete") & ~inferences.bools("warmup"))
-    return rows.ints("kernels").tolist()
+    return [row.integer("kernels") for row in rows]
 
 
 def test_the_loop_after_a_marked_warm_up_is_the_one_that_is_told(tmp_path: Path) -> None:

@@ -502,16 +502,17 @@ def _parts_apart(kernels: Table, rows: IntArray, repeated: IntArray, marked: Int
     some = rows[repeated[rows] != MISSING]
     inner = distinct(repeated[some[(start[some] >= first) & (start[some] <= last)]])
     some = some[~np.isin(repeated[some], inner)]
-    some = some[np.lexsort((start[some], repeated[some]))]
     if not len(some):
-        return some
+        return np.zeros(0, np.int64)
+    some = some[np.lexsort((start[some], repeated[some]))]
     begin = np.flatnonzero(np.diff(repeated[some], prepend=MISSING))
     size = np.diff(np.append(begin, len(some)))
     hashes = sequence_hashes(kernels.text("name").codes[some], begin, size)
     kind = np.unique(hashes, return_inverse=True)[1].reshape(-1)
     time = np.bincount(kind, weights=np.add.reduceat(took[some], begin))
     kept = (np.bincount(kind) >= SHORTEST_PHASE) & (time >= _LONG_PART * took[held].sum())
-    return some[np.repeat(kept[kind], size)]
+    found: IntArray = some[np.repeat(kept[kind], size)]
+    return found
 
 
 def marked_graphs(trace: Trace, found: Inferences) -> IntArray:
