@@ -76,3 +76,23 @@ def test_threads_with_ranges_of_their_own_have_loops_of_their_own(tmp_path: Path
             program.graph(thread, kernels)
             program.range("request", begin, thread=thread)
     assert program.found(tmp_path) == [("graph-launch", 3), ("graph-launch", 2)] * 8
+
+
+def test_launches_of_hidden_graphs_are_of_each(tmp_path: Path) -> None:
+    """However many they are."""
+    program = Graphs()
+    for _ in range(200):
+        begin = program.now
+        for thread in (FORWARD, BACKWARD):
+            program.correlation += 1
+            program.file.call(
+                "cudaGraphLaunch_v10000",
+                program.now,
+                program.now + 5 * US,
+                program.correlation,
+                thread=thread,
+            )
+            program.now += 50 * US
+        program.range("step", begin)
+    program.graph(FORWARD, 2)
+    assert program.found(tmp_path) == [*[("graph-launch", 0)] * 400, ("graph-launch", 2)]

@@ -523,6 +523,8 @@ def marked_graphs(trace: Trace, found: Inferences) -> IntArray:
     table, number = found.table, found.membership.ints("inference")
     result = np.full(len(number), MISSING, np.int64)
     graphs = np.flatnonzero(table.text("found_by").equals("graph-launch"))
+    # what a trace hides in graphs is in no range
+    graphs = graphs[table.ints("kernel_sequence")[graphs] != MISSING]
     for _, members in rows_by_value(table.ints("process")[graphs]):
         mine = graphs[members]
         turns = whole_turns(table.ints("kernel_sequence")[mine])
