@@ -14,12 +14,15 @@ from nsysmap.advice.ways import how
 from nsysmap.answer.model import Answer, Doubt, NextStep
 from nsysmap.answer.words import NOT_ABOUT_THIS
 from nsysmap.core.changes import CHANGES
+from nsysmap.core.groups import numbered
 from nsysmap.core.records import dataclass
 from nsysmap.core.table import Table
 from nsysmap.text.units import counted
 
 _PROFILE, _TRACED = "nsys profile", "-t cuda,nvtx,osrt -o report"
 _LEAST = 3  # launches: what comes so often may repeat
+_UNLIKE = 0.9  # of the launches of a kernel have a grid of their own: nearly all
+_GRID = ("grid_x", "grid_y", "grid_z")
 
 
 def _nothing_recorded(tables: Mapping[str, Table]) -> bool:
@@ -29,7 +32,7 @@ def _nothing_recorded(tables: Mapping[str, Table]) -> bool:
 
 @dataclass(frozen=True)
 class LongKernel:
-    """A kernel of a few launches that take most of all kernel time."""
+    """A kernel of a few launches, or of unlike ones, that take most of all kernel time."""
 
     name: str
     launches: int
@@ -39,7 +42,8 @@ class LongKernel:
 
 def long_kernel(tables: Mapping[str, Table]) -> LongKernel | None:
     """The kernel that takes most of all kernel time, where nothing repeats and its launches are
-    fewer than repetitions would be: it is what the program does, and no part of a loop.
+    fewer than repetitions would be, or hardly two are alike, as of images that each have a size of
+    their own: it is what the program does, and no part of a loop that another capture would show.
     """
     kernels = tables["kernels"]
     if len(tables["inferences"]) or not len(kernels):
@@ -49,8 +53,11 @@ def long_kernel(tables: Mapping[str, Table]) -> LongKernel | None:
     known = names.codes >= 0
     spent = np.bincount(names.codes[known], weights=took[known], minlength=1)
     most = int(spent.argmax())
-    launches = int(np.count_nonzero(names.codes == most))
-    if launches >= _LEAST or 2 * spent[most] <= took.sum():
+    mine = np.flatnonzero(names.codes == most)
+    launches = len(mine)
+    sizes = len(numbered(*(kernels.ints(name)[mine] for name in _GRID))[0][0])
+    unlike = sizes > _UNLIKE * launches
+    if (launches >= _LEAST and not unlike) or 2 * spent[most] <= took.sum():
         return None
     return LongKernel(
         names.values[most], launches, int(spent[most]), float(spent[most] / took.sum())
