@@ -340,3 +340,19 @@ def test_loading_a_kernel_while_the_gpu_works_takes_only_what_the_gpu_idles() ->
         INFERENCES, [dict(zip(rows, row, strict=True)) for row in zip(*rows.values(), strict=True)]
     )
     assert first_use_ns(times).tolist() == [100, 700, 0]
+
+
+def test_what_a_repetition_waits_for_before_its_first_launch_is_its_own() -> None:
+    """A compiler runs on the host after the repetition before has ended; nothing marks them."""
+    rows = {
+        "start_ns": [0, 9_000],
+        "end_ns": [1_000, 10_000],
+        "gpu_busy_ns": [900, 900],
+        "compile_ns": [0, 7_500],
+        "thread": [1, 1],
+        "found_by": ["period", "period"],
+    }
+    times = Table.of_rows(
+        INFERENCES, [dict(zip(rows, row, strict=True)) for row in zip(*rows.values(), strict=True)]
+    )
+    assert first_use_ns(times).tolist() == [0, 7_500]

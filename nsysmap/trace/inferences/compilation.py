@@ -278,12 +278,27 @@ def first_use_ns(inferences: Table) -> IntArray:
     time in that, without what the GPU worked meanwhile.
 
     A call that loads code returns only after the GPU has finished earlier work, so its duration
-    alone would count that work as well.
+    alone would count that work as well.  Repetitions that nothing marks have what comes before
+    their first launch, such as a compiler's run.
     """
     took, busy = inferences.ints("compile_ns"), inferences.ints("gpu_busy_ns")
-    idle = inferences.ints("end_ns") - inferences.ints("start_ns") - np.maximum(busy, 0)
+    idle = inferences.ints("end_ns") - _begins_after_the_last(inferences) - np.maximum(busy, 0)
     kept: IntArray = np.minimum(took, np.maximum(idle, 0))
     return kept
+
+
+def _begins_after_the_last(inferences: Table) -> IntArray:
+    """When each of INFERENCES begins; of repetitions that nothing marks, when the one before them
+    on their thread has ended.
+    """
+    begin, end = inferences.ints("start_ns").copy(), inferences.ints("end_ns")
+    rows = np.flatnonzero(inferences.text("found_by").equals("period"))
+    for _, places in rows_by_value(inferences.ints("thread")[rows]):
+        mine = rows[places]
+        mine = mine[np.argsort(begin[mine], kind="stable")]
+        ended = np.maximum.accumulate(end[mine])[:-1]
+        begin[mine[1:]] = np.minimum(begin[mine[1:]], ended)
+    return begin
 
 
 def _outermost(thread: IntArray, end: IntArray) -> BoolArray:
