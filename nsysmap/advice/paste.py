@@ -565,9 +565,10 @@ def nothing_to_prepare(
     return AdvisedChange(_SHORTEN, ways, around=True)
 
 
-def as_sampled(code: str) -> AdvisedChange:
-    """The same where CPU samples show in which code the host was."""
-    return AdvisedChange(_SHORTEN, {ANY: (_say(f"the host is in {code}"),)}, around=True)
+def code_of_the_host(command: str = "./PROGRAM") -> AdvisedChange:
+    """The same where CPU samples show whose code the host was in: its functions are looked up."""
+    ways = {ANY: (_line(f"perf record -g {command} && perf report  # its functions"),)}
+    return AdvisedChange(_SHORTEN, ways, around=True)
 
 
 WAIT_FOR_RANKS = AdvisedChange(
@@ -603,9 +604,13 @@ ALLOCATE_ONCE = AdvisedChange(
 )
 """Instead of `no-host-gap` where the host allocates or frees device memory meanwhile."""
 
+DATA_LOADER_WORKERS = 4
+"""As many as PyTorch's own examples begin with; each prepares another batch meanwhile."""
+
+_LOADED = f"for x in DataLoader(data, num_workers={DATA_LOADER_WORKERS}, pin_memory=True):"
 WITH_DATA_LOADER = AdvisedChange(
     CHANGES["no-host-gap"].title,
-    {PYTORCH: (_line("for x in DataLoader(data, num_workers=4, pin_memory=True):"),)},
+    {PYTORCH: (_line(_LOADED),)},
     around=True,
 )
 """Instead of `no-host-gap` where ranges show that PyTorch's DataLoader prepares the batches."""

@@ -12,17 +12,18 @@ import numpy as np
 from nsysmap.advice.paste import (
     ALLOCATE_ONCE,
     CHANGES,
+    DATA_LOADER_WORKERS,
     EACH_ENGINE,
     PYTHON_BETWEEN,
     RULES,
     TWO_GRAPHS,
     WAIT_FOR_RANKS,
     WITH_DATA_LOADER,
-    as_sampled,
+    code_of_the_host,
     nothing_to_prepare,
     python_alone,
 )
-from nsysmap.advice.program import Program
+from nsysmap.advice.program import TENSORRT_LLM, Program
 from nsysmap.advice.ways import AdvisedChange, ByEvidence, How, how
 from nsysmap.answer.model import (
     IN_A_REGION,
@@ -36,6 +37,7 @@ from nsysmap.answer.model import (
     in_pieces,
 )
 from nsysmap.core.changes import CHANGES as DECLARED
+from nsysmap.core.intervals import covered
 from nsysmap.core.records import dataclass
 from nsysmap.core.table import BoolArray, IntArray, Row, Table
 from nsysmap.text.units import worded
@@ -111,7 +113,7 @@ _LEAST_SAMPLED = 0.25
 # in an inference, in which the GPU waits for the host's own work: it lies between launches, not
 # between inferences
 _MANY_GAPS = 3
-_NAMED_CODE = 2  # pieces of code that the host was in, at most
+_NAMED_CALLS = 2  # that allocate, at most
 
 
 @dataclass(frozen=True)
@@ -131,7 +133,7 @@ class RunFacts:
     data_loader: bool = False  # NVTX ranges show PyTorch's DataLoader
     # the most kernel sequences that inferences of one engine have, as of several shapes
     kinds: int = 1
-    # of the whole steady-state part: in calls that allocate and free device memory
+    # of that time, in the whole steady-state part: in calls that allocate and free device memory
     allocating_ns: int = 0
     # of repetitions: one stream keeps all GPU work in order, and none of it reaches the host
     in_order: bool = False
@@ -165,7 +167,7 @@ def run_facts(tables: Mapping[str, Table], program: Program) -> RunFacts:
         graphs,
         loader,
         _kinds(tables["inference_groups"]),
-        allocating_ns=_allocating_ns(tables),
+        allocating_ns=_allocating_ns(tables["api_calls"], gaps.take(rows)),
         in_order=repeats and not downloads and _in_order(tables),
         has_osrt=tables["capture"].only().flag("has_osrt"),
         has_samples=tables["capture"].only().flag("has_cpu_samples"),
@@ -183,15 +185,13 @@ def _in_order(tables: Mapping[str, Table]) -> bool:
     return not shared and all((place == place[:1]).all() for place in places)
 
 
-def _allocating_ns(tables: Mapping[str, Table]) -> int:
-    """How long the calls of the steady-state part took that allocate and free device memory."""
-    calls = tables["api_calls"]
+def _allocating_ns(calls: Table, gaps: Table) -> int:
+    """How long in these gaps the host was in calls that allocate and free device memory."""
     api = calls.text("api")
     named = np.array([kind_of_call(name) in _ALLOCATING for name in api.values], np.bool_)
     rows = np.flatnonzero(named[api.codes]) if len(named) else np.zeros(0, np.int64)
-    mine = calls.take(rows)
-    mine = mine.take(_steady(tables, mine))
-    return int((mine.ints("end_ns") - mine.ints("start_ns")).sum())
+    mine, within = calls.take(rows), (gaps.ints("start_ns"), gaps.ints("end_ns"))
+    return int(covered(mine.ints("start_ns"), mine.ints("end_ns"), within).sum())
 
 
 def _kinds(groups: Table) -> int:
@@ -229,16 +229,33 @@ def _intervals(gaps: Table, rows: IntArray) -> int:
 
 
 def _host_evidence(gaps: Table) -> HostEvidence | None:
-    """The NVTX range or the call that most of the time of these gaps was in."""
+    """The NVTX range or the call that most of the time of these gaps was in; or, where it was in
+    several calls that allocate and free device memory, those.
+    """
     told = gaps.text("evidence")
     rows = np.flatnonzero(told.codes >= 0)
     spent = np.bincount(told.codes[rows], weights=gaps.ints("dur_ns")[rows], minlength=1)
-    most = int(spent.argmax())
-    if not spent[most] or 2 * spent[most] < spent.sum():
+    _, first = np.unique(told.codes[rows], return_index=True)
+    kinds, names = (gaps.text(f"evidence_{one}") for one in ("kind", "name"))
+    found = {
+        int(told.codes[row]): HostEvidence(kinds[row] or "", names[row] or "", told[row] or "")
+        for row in rows[first].tolist()
+    }
+    ranked = sorted(found, key=lambda code: -spent[code])
+    if not ranked or not spent[ranked[0]]:
         return None
-    first = int(rows[np.flatnonzero(told.codes[rows] == most)[0]])
-    kind, name = (gaps.text(f"evidence_{one}")[first] or "" for one in ("kind", "name"))
-    return HostEvidence(kind, name, told.values[most])
+    if spent[ranked[0]] >= MOST * spent.sum():
+        return found[ranked[0]]
+    allocating = [code for code in ranked if _is_allocating(found[code])]
+    if spent[allocating].sum() < MOST * spent.sum():
+        return None
+    named = [found[code] for code in allocating[:_NAMED_CALLS]]
+    return replace(named[0], text=", ".join(one.text for one in named))
+
+
+def _is_allocating(found: HostEvidence) -> bool:
+    """Whether it is a call that allocates or frees device memory."""
+    return found.kind == "call" and kind_of_call(found.name) in _ALLOCATING
 
 
 def _sampled(
@@ -328,6 +345,9 @@ def actions(
     if _allocates(runs) and units:
         most = round(runs.allocating_ns / units)
         changes = [_saving_at_most(most, one) if one.name == _HOST else one for one in changes]
+    if ahead := _prepared_ahead(runs):
+        changes = [_while_it_runs(ahead, one) if one.name == _HOST else one for one in changes]
+        changes = [one for one in changes if one.name != _HOST or (one.share or 0.0) >= LEAST_SHARE]
     if _waits_for_ranks(runs):  # steps of ranks that wait for each other go one after the other
         changes = [one for one in changes if one.name != "two-in-flight"]
     if _waits_for_ranks(runs) and (mostly := runs.host_evidence) is not None:
@@ -375,6 +395,46 @@ def _saving_at_most(most_ns: int, action: Action) -> Action:
         saving=Figure(most_ns, 0, most_ns),  # how long they take without the profiler is unknown
         share=most_ns / before if before else None,
         after=Figure(least, least, before),
+    )
+
+
+def _prepared_ahead(runs: RunFacts) -> int:
+    """How many steps other threads prepare while one runs, as the host's work is advised to be
+    moved; 0 if it is advised otherwise, or not how many.
+    """
+    change = _what(_HOST, runs)
+    if change is WITH_DATA_LOADER:
+        return DATA_LOADER_WORKERS
+    return 1 if change is CHANGES[_HOST] and runs.program.kind != TENSORRT_LLM else 0
+
+
+def _hidden_ns(work_ns: int, whole_ns: int, ahead: int = 1) -> int:
+    """How much of a step's work other threads hide behind its rest: so many prepare a step each
+    meanwhile, and what follows waits for the longer of the two.
+    """
+    return min(work_ns, whole_ns - round(work_ns / ahead))
+
+
+def _while_it_runs(ahead: int, action: Action) -> Action:
+    """The action with the saving that remains if the host's work is not gone, but done by so many
+    other threads.
+    """
+    saving, after = action.saving, action.after
+    if after is None:
+        return action
+    whole = after.ns + saving.ns
+    told = (saving.ns, saving.low_ns or 0, saving.high_ns or saving.ns)
+    likely, *ends = (_hidden_ns(one, whole, ahead) for one in told)
+    if likely == saving.ns:
+        return action
+    # the most is saved where the threads take as long as the rest
+    even = round(whole * ahead / (ahead + 1))
+    low, high = min(likely, *ends), even if told[1] <= even <= told[2] else max(likely, *ends)
+    return replace(
+        action,
+        saving=Figure(likely, low, high),
+        share=likely / whole if whole else None,
+        after=Figure(whole - likely, whole - high, whole - low),
     )
 
 
@@ -499,8 +559,7 @@ def _on_condition(change: str, runs: RunFacts) -> str:
 
 def _allocates(runs: RunFacts) -> bool:
     """Whether the host's work is mostly the allocation of device memory."""
-    found = runs.host_evidence
-    return found is not None and found.kind == "call" and kind_of_call(found.name) in _ALLOCATING
+    return runs.host_evidence is not None and _is_allocating(runs.host_evidence)
 
 
 def _what(change: str, runs: RunFacts) -> AdvisedChange:
@@ -534,14 +593,13 @@ def _waits_for_ranks(runs: RunFacts) -> bool:
 
 
 def _shorten(runs: RunFacts) -> AdvisedChange:
-    """How to find what the host's own work is: by the samples that there are, else by a capture
-    with more of them.
+    """How to find what the host's own work is: by a profiler of its functions where samples show
+    whose code it is, else by a capture with more samples.
     """
     sampled = runs.host_evidence.sampled if runs.host_evidence is not None else ()
-    found = [one for one in sampled if one.owner != UNKNOWN]
-    if found:
-        return as_sampled(", ".join(one.words for one in found[:_NAMED_CODE]))
     command = runs.program.command
+    if any(one.owner != UNKNOWN for one in sampled):
+        return code_of_the_host(command)
     return nothing_to_prepare(command, osrt=runs.has_osrt, sampled=runs.has_samples)
 
 
@@ -648,9 +706,11 @@ def _rule(
     unit_ns = unit_time.ns
     if rule in _UNREPLAYED and unit_time.with_pauses_ns > PAUSES * unit_ns:
         unit_ns = unit_time.with_pauses_ns
+    if _UNREPLAYED.get(rule) == _HOST and (ahead := _prepared_ahead(runs)):
+        at_most = _hidden_ns(at_most, unit_ns, ahead)
     mine = [one for one in findings if one.text("rule") == rule]
     filled = _filled(findings) if rule == _UNDER_FILLED else None
-    if not mine or (filled is not None and filled >= _FULL):
+    if at_most < LEAST_SHARE * unit_ns or not mine or (filled is not None and filled >= _FULL):
         return None
     places = sum(_groups(one) for one in mine) + row.integer("left_out")
     change = _unreplayed(rule, runs) if rule in _UNREPLAYED else RULES.get(rule)

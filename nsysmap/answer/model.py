@@ -450,6 +450,9 @@ _OWNERS = {
 }
 
 
+_NAMED_CODE = 2  # pieces of code that the host was in, at most
+
+
 @dataclass(frozen=True)
 class HostEvidence:
     """What a host thread was doing while the GPU waited for it."""
@@ -465,7 +468,9 @@ class HostEvidence:
         """That, after "in"."""
         if self.kind == "none":
             most = self.mostly
-            return most.words if most is not None else "no CUDA call, no NVTX range"
+            known = [one for one in self.sampled if one.owner != UNKNOWN]
+            named = known[:_NAMED_CODE] if most is None else [most]
+            return ", ".join(one.words for one in named) or "no CUDA call, no NVTX range"
         return f"NVTX range {self.name}" if self.kind == "range" else self.text
 
     @property

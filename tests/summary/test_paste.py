@@ -18,7 +18,7 @@ from nsysmap.advice.paste import (
     TWO_GRAPHS,
     WAIT_FOR_RANKS,
     WITH_DATA_LOADER,
-    as_sampled,
+    code_of_the_host,
     nothing_to_prepare,
     python_alone,
 )
@@ -71,7 +71,7 @@ EVERYTHING = {
     "with-data-loader": WITH_DATA_LOADER,
     "nothing-to-prepare": nothing_to_prepare(),
     "few-samples": nothing_to_prepare(osrt=True, sampled=True),
-    "sampled": as_sampled("Python's interpreter (60% of its samples)"),
+    "sampled": code_of_the_host(),
     "wait-for-ranks": WAIT_FOR_RANKS,
     "two-graphs": TWO_GRAPHS,
     "engine-file": ENGINE_FILE,

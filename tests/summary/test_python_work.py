@@ -10,12 +10,20 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from nsysmap.advice.paste import DATA_LOADER_WORKERS
 from nsysmap.advice.program import TORCH_ENGINES, Program
 from nsysmap.analysis import predict_changes
 from nsysmap.answer import gains, words
-from nsysmap.answer.actions import LEAST_SHARE, RunFacts, UnitTime, actions, run_facts
+from nsysmap.answer.actions import (
+    LEAST_SHARE,
+    RunFacts,
+    UnitTime,
+    _host_evidence,
+    actions,
+    run_facts,
+)
 from nsysmap.answer.model import HostEvidence
-from nsysmap.core.table import Table
+from nsysmap.core.table import Table, Text
 from nsysmap.mapping.mapped_trace import map_report
 from tests.places import FIXTURES
 from tests.reports import analysis
@@ -221,3 +229,45 @@ def test_calls_that_are_no_longer_made_save_no_more_than_they_take() -> None:
         replayed, replace(runs, allocating_ns=9000), units=10, unit_time=UnitTime(1000, 1000)
     )
     assert whole.saving.ns == 400
+
+
+@pytest.mark.parametrize(
+    ("saving", "expected"),
+    [
+        ((700, 650, 900), (300, 100, 350)),  # the thread is never done before the rest
+        ((700, 400, 800), (300, 200, 500)),  # it may take as long as the rest: half at most
+        ((400, 300, 450), (400, 300, 450)),  # the rest hides all of it
+    ],
+)
+def test_one_thread_that_prepares_ahead_hides_no_more_than_the_rest(
+    saving: tuple[int, int, int], expected: tuple[int, int, int]
+) -> None:
+    """Of 1000 ns: the longer of the host's work and of the rest remains."""
+    replayed = tables([answered("no-host-gap", *saving)], [], [])
+    runs = RunFacts(Program("pytorch"), 1, uploads=True)
+    (action,) = actions(replayed, runs, units=10, unit_time=UnitTime(1000, 1000))
+    found = action.saving
+    assert (found.ns, found.low_ns, found.high_ns) == expected
+    assert action.after is not None and action.after.ns == 1000 - expected[0]
+    assert action.share == expected[0] / 1000
+
+
+def test_four_workers_of_a_data_loader_prepare_four_batches_meanwhile() -> None:
+    replayed = tables([answered("no-host-gap", 900, 900, 900)], [], [])
+    runs = RunFacts(Program("pytorch"), 1, uploads=True, data_loader=True)
+    (action,) = actions(replayed, runs, units=10, unit_time=UnitTime(1000, 1000))
+    assert action.saving.ns == 1000 - 900 // DATA_LOADER_WORKERS
+
+
+def test_calls_that_allocate_are_one_reason_together() -> None:
+    """None of them has half of the time alone."""
+    known = analysis("bert_trt10", "sync.sqlite").tables.by_name()["gaps"].take(np.arange(3))
+    rows = [("cudaMallocPitch", 45), ("cudaFree", 30), ("my_range", 25)]
+    names = Text.of([name for name, _ in rows])
+    kinds = Text.of(["call", "call", "range"])
+    spent = np.array([took for _, took in rows])
+    texts = {"evidence": names, "evidence_name": names, "evidence_kind": kinds}
+    found = _host_evidence(Table(known.spec, {**known.columns, **texts, "dur_ns": spent}))
+    assert found is not None
+    assert (found.kind, found.name) == ("call", "cudaMallocPitch")
+    assert "cudaFree" in found.text
