@@ -196,6 +196,42 @@ EQUIVALENT = (
         "1",
         "a nanosecond of a launch that takes thousands",
     ),
+    Equivalent(
+        "nsysmap/mapping/streams/repeats.py",
+        "if not 0 < _listed(lane) < len(lane.layers) or len(mine) < 2 * LEAST_ALIKE:",
+        "((not 0 < _listed(lane) < len(lane.layers)))",
+        "it spares a look at runs of which too few are whole, or repetitions, all the same",
+    ),
+    Equivalent(
+        "nsysmap/mapping/streams/repeats.py",
+        "if not 0 < _listed(lane) < len(lane.layers) or len(mine) < 2 * LEAST_ALIKE:",
+        "((2) / (LEAST_ALIKE))",
+        "it spares a look at runs of which too few are whole, or repetitions, all the same",
+    ),
+    Equivalent(
+        "nsysmap/mapping/streams/stream_alignment.py",
+        "until[number, slots + 1 :] = until[number, slots]",
+        "2",
+        "of the slots behind the last one of a track, which match nothing",
+    ),
+    Equivalent(
+        "nsysmap/mapping/streams/stream_alignment.py",
+        "if valued and stream.value is not None:",
+        "((valued))",
+        "it says to the type checker what the other condition holds",
+    ),
+    Equivalent(
+        "nsysmap/mapping/order/launch_shapes.py",
+        "divides = any(one < 0 and blocks % -one == 0 for one in needed)",
+        "((one) <= (0))",
+        "no number of blocks is 0",
+    ),
+    Equivalent(
+        "nsysmap/mapping/order/launch_shapes.py",
+        "a_wave = persistent and blocks >= _WAVE and max(needed) > blocks",
+        "((max(needed)) >= (blocks))",
+        "as many blocks as are needed are told before that is asked",
+    ),
 )
 """Mutations that are not tried, and why no test could notice them."""
 

@@ -6,21 +6,27 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nsysmap.core.table import MISSING, IntArray, Table
+from nsysmap.core.table import MISSING, BoolArray, IntArray, Table, Text
 from nsysmap.core.trace_schema import GPU_KERNELS
 from nsysmap.inputs.engine.model import Engine, Layer
 from nsysmap.mapping.order import by_order, kernel_alignment
 from nsysmap.mapping.order.by_order import (
     FOREIGN,
+    NO_FIT,
     NO_INFERENCE,
     PERHAPS,
+    TOO_FEW,
+    TOO_MANY,
+    AskedKernels,
     EngineVerdict,
+    Placed,
     _begins_in,
     _best,
     _choose,
@@ -39,8 +45,9 @@ from nsysmap.mapping.order.by_order import (
     _Tried,
     _wholly,
     _with_pauses,
+    place_by_order,
 )
-from nsysmap.mapping.order.kernel_alignment import EngineMatch
+from nsysmap.mapping.order.kernel_alignment import Alignment, EngineMatch
 from nsysmap.mapping.order.scores import KernelFacts
 from nsysmap.mapping.order.twins import EITHER, SEVERAL
 from nsysmap.mapping.streams.streams import Streams, no_streams
@@ -501,3 +508,256 @@ def test_what_is_in_no_inference_is_the_application_s_or_nobody_s() -> None:
         foreign=[False, True, False, False, False, True],
     )
     assert [reason[at] for at in (1, 2, 5)] == [FOREIGN, NO_INFERENCE, FOREIGN]
+
+
+# --- kernels that are placed, refused or left to the alignment of their thread
+# ------------------------------------------------------------------------------
+
+
+@dataclass
+class Columns:
+    """A table of which only these columns are read."""
+
+    columns: dict[str, list[int]]
+    count: int = 0
+
+    def ints(self, name: str) -> IntArray:
+        return np.array(self.columns[name], np.int64)
+
+    def __len__(self) -> int:
+        return self.count
+
+
+@pytest.fixture
+def homes(monkeypatch: pytest.MonkeyPatch) -> list[list[_Shape]]:
+    """The shapes of each home, whichever kernels are wanted."""
+    held: list[list[_Shape]] = []
+    monkeypatch.setattr(by_order, "_homes", lambda *_: held)
+    return held
+
+
+def graph_launches(
+    fits: Fits, monkeypatch: pytest.MonkeyPatch, *shapes: _Shape, engines: int = 1
+) -> tuple[list[int], list[list[bool]]]:
+    """The kernels of mixed graphs, and which kernels were asked for."""
+    asked: list[list[bool]] = []
+
+    def of_wanted(_: object, __: object, wanted: BoolArray) -> list[list[_Shape]]:
+        asked.append(wanted.tolist())
+        return [list(shapes)]
+
+    monkeypatch.setattr(by_order, "_homes", of_wanted)
+    found_by = Text.of(["graph-launch", "period", "graph-launch"])
+    held = SimpleNamespace(
+        kernels=Columns({"graph_node_id": [1, 2, 3, 4, 5, 6, 7, 8]}),
+        cuda_graph_nodes=Columns({"graph_node_id": [2, 9]}),
+    )
+    inferences = SimpleNamespace(
+        membership=Columns({"inference": [0, 0, 1, 1, MISSING, 2, 2, 2]}),
+        table=SimpleNamespace(text=lambda _: found_by),
+    )
+    found = by_order._mixed_graphs(held, inferences, fits.tried(engines))  # type: ignore[arg-type]
+    return found.tolist(), asked
+
+
+def test_graph_launches_that_no_engine_explains_as_a_whole_may_hold_a_part_of_one(
+    fits: Fits, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    short, seldom = shape((1, 2), runs=2), shape((3,), runs=1, begin=4)
+    mixed, asked = graph_launches(fits, monkeypatch, short, seldom)
+    assert mixed == [0, 1, 2, 3, 4]
+    # of graph launches those whose nodes were not created within the trace
+    assert asked == [[True, False, False, False, False, True, True, True]]
+    assert graph_launches(fits, monkeypatch, seldom)[0] == []  # it never comes again
+    assert graph_launches(fits, monkeypatch, short, engines=0) == ([], [])
+    # what an engine explains, or may explain, is not mixed
+    for found in (match(), UNDECIDED):
+        fits.add(found, (1, 2), engine=1)
+        assert graph_launches(fits, monkeypatch, short, engines=2)[0] == []
+        assert graph_launches(fits, monkeypatch, short, engines=1)[0] == [0, 1, 2, 3]
+    for size, some in ((2000, True), (2001, False)):
+        long = shape(tuple(range(size)), runs=2)
+        assert (graph_launches(fits, monkeypatch, long)[0] != []) == some
+
+
+def test_what_never_comes_again_and_no_engine_can_have_run_is_no_inference(
+    fits: Fits, homes: list[list[_Shape]]
+) -> None:
+    one, other = shape((1, 2), runs=1), shape((3, 4, 5), runs=1, begin=2)
+    periods = np.array([4, 4, 6, 6, 6, 7, 7])
+    homes[:] = [[one, other]]
+
+    def left(engines: int = 1) -> list[int]:
+        return by_order._without_alone(
+            trace(),
+            None,  # type: ignore[arg-type]
+            fits.tried(engines),
+            periods.copy(),
+        ).tolist()
+
+    assert left() == [MISSING] * 5 + [0, 0]
+    fits.add(match(), (3, 4, 5), engine=1)
+    assert left() == [MISSING] * 5 + [0, 0]
+    assert left(2) == [MISSING, MISSING, 0, 0, 0, 1, 1]
+    fits.add(UNDECIDED, (3, 4, 5), engine=1)
+    assert left(2) == [MISSING] * 5 + [0, 0]
+    # beside one that comes again all are left
+    homes[:] = [[one, other, shape((7,), runs=2, begin=5)]]
+    assert left() == [0, 0, 1, 1, 1, 2, 2]
+    # a very long one is not believed to be an inference
+    for size, alone in ((2000, False), (2001, True)):
+        long = tuple(range(size))
+        fits.add(match(), long)
+        homes[:] = [[shape(long, runs=1)]]
+        periods = np.zeros(size, np.int64)
+        assert (left()[0] == MISSING) == alone
+
+
+def test_a_thread_is_aligned_if_it_has_a_kernel_that_no_engine_explains(
+    fits: Fits, homes: list[list[_Shape]]
+) -> None:
+    held = SimpleNamespace(kernels=Columns({"thread": [1] * 40 + [2] * 4}, count=44))
+    whole, other = shape(runs=3), shape((1, 2), runs=2, begin=40)
+
+    def left(*shapes: _Shape, rows: Sequence[int] = range(44)) -> list[int]:
+        homes[:] = [list(shapes)]
+        asked = np.array(rows, np.int64)
+        found = by_order._unexplained(held, None, fits.tried(), asked)  # type: ignore[arg-type]
+        return found.tolist()
+
+    assert left(whole, other) == list(range(44))
+    fits.add(match())
+    first = list(range(24))
+    assert left(whole, other, rows=[*first, 40, 41]) == [40, 41]
+    assert left(whole, other) == list(range(44))  # the last kernels of the first thread are in none
+    fits.add(match(), (1, 2))
+    assert left(whole, other, rows=[*first, 40, 41, 42, 43]) == []
+    # one that is another one with a block of others in it is not explained
+    longer = shape((*LONG, 20, 21, 22), runs=1, last=True, begin=24)
+    fits.add(match(), (*LONG, 20, 21, 22))
+    rows = list(range(35))
+    assert left(whole, longer, rows=rows) == rows
+    assert left(replace(whole, rows=whole.rows[:1], first=True), longer, rows=rows[:8]) == []
+    only = shape((*LONG, 20, 21), runs=1, last=True, begin=24)
+    fits.add(match(), (*LONG, 20, 21))
+    assert left(whole, only, rows=rows[:34]) == []
+
+
+def aligned(layer: Sequence[int], confidence: Sequence[float]) -> Alignment:
+    count = len(layer)
+    return Alignment(
+        np.array(layer),
+        np.array(confidence),
+        np.full(count, -1),
+        1 - np.array(confidence),
+        np.ones(count, np.bool_),
+        np.ones(count, np.bool_),
+        np.zeros(count, np.bool_),
+        (0, 1, 2),
+        0.0,
+    )
+
+
+def placed_by_order(
+    shapes: list[_Shape],
+    homes: list[list[_Shape]],
+    fits: Fits,
+    *,
+    engines: int = 1,
+    unwanted: Sequence[int] = (),
+) -> Placed:
+    homes[:] = [shapes]
+    count = 1 + max(int(one.rows.max()) for one in shapes)
+    wanted = np.ones(count, np.bool_)
+    wanted[list(unwanted)] = False
+    tried = fits.tried(engines)
+    return place_by_order(
+        SimpleNamespace(kernels=Columns({}, count=count)),  # type: ignore[arg-type]
+        None,  # type: ignore[arg-type]
+        tried.engines,
+        AskedKernels(wanted, np.full(count, MISSING)),
+        no_streams(count),
+    )
+
+
+def texts(placed: Placed) -> list[str | None]:
+    return placed.reason.list()
+
+
+def test_layers_are_written_where_they_are_sure_in_numbers_over_all_engines(
+    fits: Fits, homes: list[list[_Shape]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chances = [1.0, 0.5, 0.49, 1.0, 1.0, 1.0, 1.0, 1.0]
+    found = aligned([0, 1, 2, -1, 0, 1, 2, 2], chances)
+    monkeypatch.setattr(by_order, "_believed", lambda *_: found)
+    monkeypatch.setattr(by_order, "twins_in", lambda *_: [])
+    fits.add(match(probability=0.9), engine=1)
+    one = placed_by_order([shape(runs=2)], homes, fits, engines=2, unwanted=[15])
+    layer = [3, 4, MISSING, MISSING, 3, 4, 5, 5]
+    assert one.layer.tolist() == [*layer, *layer[:7], MISSING]
+    assert one.confidence.tolist() == [*chances, *chances[:7], 0.0]
+    assert one.by_tactic.tolist()[:8] == [True, True, False, False, True, True, True, True]
+    assert not one.by_tactic[15]
+    assert one.probability.tolist() == [0.9] * 16
+    assert not one.refused.any()
+    assert [text is None for text in texts(one)[:8]] == [True, False, False, False] + [True] * 4
+    assert texts(one)[15] is None
+    (first, second) = one.verdicts
+    assert (first.engine, first.chosen, second.engine, second.chosen) == (0, False, 1, True)
+    assert (second.process, second.context, second.stream, second.inferences) == (1, 2, 3, 2)
+    # what nothing proves is perhaps so
+    fits.add(UNDECIDED, engine=1)
+    perhaps = placed_by_order([shape(runs=2)], homes, fits, engines=2)
+    assert [text == PERHAPS for text in texts(perhaps)[:8]] == [
+        *([True, False, False, False] + [True] * 4)
+    ]
+    assert perhaps.layer.tolist() == layer * 2
+
+
+def test_why_a_shape_has_no_layers(fits: Fits, homes: list[list[_Shape]]) -> None:
+    short = shape((1, 2, 3, 4), runs=2, begin=16)
+    one = placed_by_order([short], homes, fits)
+    assert set(texts(one)[16:]) == {TOO_FEW}
+    assert not one.refused.any()
+    assert one.verdicts == ()
+    # beside another that was judged it is refused as that is
+    two = placed_by_order([shape(runs=2), short], homes, fits, unwanted=[0])
+    assert texts(two) == [None] + [NO_FIT] * 23
+    assert two.refused.tolist() == [False] + [True] * 23
+    assert set(two.layer.tolist()) == {MISSING}
+    assert two.probability.tolist() == [1.0] * 24
+    # unless an engine of it is undecided
+    fits.add(UNDECIDED)
+    seldom = placed_by_order([shape(runs=1)], homes, fits)
+    assert set(texts(seldom)) == {TOO_FEW}
+    assert not seldom.refused.any()
+
+
+def test_of_a_stream_64_shapes_are_placed(
+    fits: Fits, homes: list[list[_Shape]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shapes = [shape((*LONG, 100 + at), runs=1, begin=9 * at) for at in range(66)]
+    found = aligned([0] * 9, [1.0] * 9)
+    monkeypatch.setattr(by_order, "_believed", lambda *_: found)
+    one = placed_by_order(shapes, homes, fits)
+    assert texts(one)[::9] == [NO_FIT] * 64 + [TOO_MANY] * 2
+    assert one.refused.all()
+    for at in range(66):
+        fits.add(match(), (*LONG, 100 + at))
+    all_fit = placed_by_order(shapes, homes, fits)
+    assert (all_fit.layer[::9] == 0).tolist() == [True] * 64 + [False] * 2
+    assert texts(all_fit)[::9] == [None] * 64 + [TOO_MANY] * 2
+
+
+def test_without_kernels_that_are_asked_for_nothing_is_placed(
+    fits: Fits, homes: list[list[_Shape]]
+) -> None:
+    one = placed_by_order([shape(runs=1)], homes, fits, unwanted=range(8))
+    assert one.layer.tolist() == [MISSING] * 8
+    assert one.confidence.tolist() == [0.0] * 8
+    assert one.probability.tolist() == [1.0] * 8
+    assert not one.by_tactic.any()
+    assert not one.refused.any()
+    assert texts(one) == [None] * 8
+    assert one.verdicts == ()
+    assert not one.wanted.any()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -440,3 +441,229 @@ def test_a_layer_that_mostly_has_no_kernel_keeps_a_place_that_may_stay_empty() -
     # in an opaque layer that is the last, one more kernel is hardly believed
     assert (track.more[:, 1:4] <= -8.0).all()
     assert (track.more[:, 0] > -8.0).any()
+
+
+# --- what varies is left out, at its limits
+# ------------------------------------------------------------------------------
+
+
+def usual_of(
+    share: Sequence[float], *, slot: Sequence[int], missed: Sequence[float], runs: int = 20
+) -> Usual:
+    """Kernels of the names 0, 1, … with their shares; each is in its own place only."""
+    count = len(share)
+    near = np.zeros((len(KERNELS), count))
+    near[np.arange(count), np.arange(count)] = share
+    often = np.zeros((len(KERNELS), len(LAYERS)))
+    often[np.arange(count), list(slot)] = share
+    return Usual(
+        np.arange(count),
+        np.arange(count),
+        np.array(slot),
+        np.array(share),
+        np.full(count, np.nan),
+        np.ones(count),
+        near,
+        np.array(missed),
+        often,
+        runs,
+    )
+
+
+@pytest.mark.parametrize(
+    ("missed", "runs", "left"),
+    [
+        (0.15, 20, [0, 1, 3, 4]),  # a block that three of twenty runs lack comes and goes
+        (0.149, 20, [0, 1, 2, 3, 4]),
+        (0.2, 10, [0, 1, 2, 3, 4]),  # two runs are too few
+        (0.3, 10, [0, 1, 3, 4]),
+        (0.24, 10, [0, 1, 2, 3, 4]),
+        (0.25, 12, [0, 1, 3, 4]),
+        (0.99, 2, [0, 1, 2, 3, 4]),
+    ],
+)
+def test_a_block_comes_and_goes_if_three_runs_and_a_share_of_them_lack_it(
+    missed: float, runs: int, left: list[int]
+) -> None:
+    for slots, kept in (([0, 1, 1, 1, 2], left), ([0, 0, 0, 0, 2], [0, 1, 2, 3, 4])):
+        # in a layer that runs one number of kernels it is left
+        usual = usual_of([1.0] * 5, slot=slots, missed=[0, 0, missed, 0, 0], runs=runs)
+        assert steady(usual, LAYERS).name.tolist() == kept
+
+
+@pytest.mark.parametrize(
+    ("share", "left"),
+    [
+        ([0.6, 1, 1, 1, 1], [1, 2, 3, 4]),
+        ([1, 1, 1, 1, 0.6], [0, 1, 2, 3]),
+        ([1, 1, 0.6, 1, 1], [0, 1, 2, 3, 4]),  # between those that all runs have it stays
+        ([0.6, 0.6, 1, 1, 0.6], [2, 3]),
+        ([1] * 5, [0, 1, 2, 3, 4]),
+        ([0.6] * 5, [0, 1, 2, 3, 4]),  # all runs lack kernels alike
+    ],
+)
+def test_ends_that_not_all_runs_have_are_left_out(share: list[float], left: list[int]) -> None:
+    usual = usual_of(share, slot=[0, 1, 1, 1, 2], missed=[0] * 5, runs=100)
+    found = steady(usual, LAYERS)
+    assert found.name.tolist() == left
+    assert found.row.tolist() == left
+    assert found.slot.tolist() == [[0, 1, 1, 1, 2][at] for at in left]
+    assert found.share.tolist() == [share[at] for at in left]
+    assert found.near.shape == (len(KERNELS), len(left))
+    assert found.missed.tolist() == [0.0] * len(left)
+    assert found.runs == 100
+    # what is left out is nowhere the layer's
+    for at in range(5):
+        assert (found.often[at].max() > 0) == (at in left)
+    assert usual.often.max(axis=1)[:5].tolist() == share  # a copy
+
+
+def known(names: Sequence[int], slots: Sequence[int]) -> Usual:
+    count = len(names)
+    return Usual(
+        np.array(names),
+        np.array(names),
+        np.array(slots),
+        np.ones(count),
+        np.full(count, np.nan),
+        np.ones(count),
+        np.zeros((200, count)),
+        np.zeros(count),
+        np.zeros((200, 3)),
+        9,
+    )
+
+
+@pytest.mark.parametrize(
+    ("added", "runs", "lacks", "part"),
+    [
+        (3, 10, 0, True),
+        (2, 10, 0, False),  # too few for a block
+        (6, 10, 0, True),
+        (3, 1, 0, True),  # a tenth of the other's runs
+        (3, 0, 0, False),
+        (6, 10, 2, True),  # it has eight of ten of its kernels
+        (6, 10, 3, False),
+    ],
+)
+def test_a_kind_is_part_of_another_that_has_a_block_more(
+    added: int, runs: int, lacks: int, part: bool
+) -> None:
+    less = known(range(10), [0, *[1] * 8, 2])
+    names = [*range(lacks, 5), *range(100, 100 + added), *range(5, 10)]
+    more = known(names, [1] * len(names))
+    assert is_part(less, runs, more, 10, LAYERS) == part
+
+
+def test_what_is_added_is_in_one_place_and_in_an_opaque_layer() -> None:
+    less = known(range(10), [0, *[1] * 8, 2])
+    spread = [one for at in range(10) for one in (at, 100 + at)]
+    assert not is_part(less, 9, known(spread, [0, *[1] * 18, 2]), 9, LAYERS)
+    block = [*range(5), *range(100, 110), *range(5, 10)]
+    assert is_part(less, 9, known(block, [0, *[1] * 18, 2]), 9, LAYERS)
+    # in a layer that runs one kernel it is no guest's
+    assert not is_part(less, 9, known(block, [0] * 19 + [2]), 9, LAYERS)
+    # eight of ten in one place are enough, and most of these in an opaque layer
+    nearly = [0, 100, *range(1, 5), *range(101, 109), *range(5, 9), 109, 9]
+    assert is_part(less, 9, known(nearly, [0, *[1] * 18, 2]), 9, LAYERS)
+    for listed, part in ((3, True), (4, False)):
+        slots = [0] * 5 + [0] * listed + [1] * (10 - listed) + [1] * 4 + [2]
+        assert is_part(less, 9, known(block, slots), 9, LAYERS) == part
+
+
+@given(
+    st.lists(st.lists(st.integers(0, 2), max_size=4), min_size=1, max_size=5),
+)
+def test_the_common_sequence_of_some_is_shared_by_more_than_half(
+    sequences: list[list[int]],
+) -> None:
+    made = [tuple(one) for one in sequences]
+    found = common_sequence(made)
+    # if more than half of them are equal, it is that one
+    for one in made:
+        if 2 * made.count(one) > len(made):
+            assert found == one
+    # and of each of its items there are more than half that have it as often
+    for item in set(found):
+        having = sum(one.count(item) >= 1 for one in made)
+        assert 2 * having > len(made)
+
+
+@pytest.mark.parametrize(
+    ("sequences", "common"),
+    [
+        ([(1, 2), (1, 2), (1, 2)], (1, 2)),
+        ([(1, 2), (1, 2), (3,), (4,)], ()),  # half is not more than half
+        ([(1, 2), (1, 2), (1, 2), (3,), (4,)], (1, 2)),
+        ([(1, 2, 3), (1, 3), (1, 2)], (1, 2, 3)),
+        ([(1, 3), (1, 2, 3), (1, 2, 3, 9)], (1, 2, 3)),
+        ([(1, 9), (1, 8), (1, 7)], (1,)),
+        ([(9, 1), (8, 1), (7, 1)], (1,)),
+        ([(1,), (1,), (), ()], ()),
+        ([(1,), (1,), ()], (1,)),
+        ([(5, 1, 6), (5, 1), (1, 6), (5, 6)], (5, 1, 6)),
+        ([(5, 1, 6), (5, 1), (1, 6), (6,), ()], (1, 6)),
+        ([(), (), ()], ()),
+        ([(2, 1), (1,), (2, 1, 3), (2, 3)], (2, 1)),
+        ([], ()),
+    ],
+)
+def test_what_more_than_half_of_the_sequences_have_in_common(
+    sequences: list[tuple[int, ...]], common: tuple[int, ...]
+) -> None:
+    assert common_sequence(sequences) == common
+
+
+def test_what_each_kernel_is_worth_in_the_place_of_another() -> None:
+    """By its name, by its work, or by neither; a guest is like nothing."""
+    layers = (LAYERS[0], LAYERS[1], LAYERS[2])
+    facts = [KernelFacts(name) for name in KERNELS]
+    scores = score(facts, Engine("made-up.json", layers, detailed=True), layers)
+    foreign = np.arange(len(KERNELS)) >= 5
+    like = np.array([0, 1, 1, 2, 3, 1, 4, 5, 6])  # the first guest does what the second kernel does
+    name = np.array([0, 1, 2, 3, 4, 5, 1, 7, 8])  # the second guest is called as it is
+    scores = replace(
+        scores,
+        foreign=foreign,
+        like=like,
+        name=name,
+        match=np.zeros((9, 3)),
+        more=np.full((9, 3), 0.5),
+        skip=np.array([-5.0, -0.1, -5.0]),
+    )
+    usual = usual_of([1.0, 1.0, 1.0], slot=[0, 1, 2], missed=[0] * 3, runs=40)
+    track = usual_track(scores, layers, usual)
+    second = track.match[:, 1].tolist()
+    assert second[1] == 3.0  # itself: two nats, but three at least
+    assert second[2] == -1.5  # another of that work
+    assert second[3] == -6.0
+    assert second[5] == -6.0  # a guest of that work
+    assert second[6] == 0.5  # of that name, though seldom that very one
+    assert (track.more[:, 1] == 0.0 - 3.0).all()
+    assert track.skip == pytest.approx(np.log([0.01] * 3))
+    # its very kernel in three tenths of the runs is it too, and any of that name if none is often
+    near = usual.near.copy()
+    for mine, its, own in ((0.8, 0.3, 3.0), (0.8, 0.29, 0.5), (0.5, 0.29, 0.5), (0.49, 0.1, 3.0)):
+        near[1, 1], near[6, 1] = mine, its
+        varied = usual_track(scores, layers, replace(usual, near=near))
+        assert varied.match[6, 1] == own
+    # in an opaque layer that is the first or the last one more kernel is hardly believed
+    ends = usual_track(scores, layers, usual_of([1.0, 1.0], slot=[0, 1], missed=[0] * 2, runs=40))
+    assert (ends.more[:, 1] == -8.0).all()
+    assert ends.whole is not None
+    assert ends.whole.tolist() == [0, 1, 2]
+    assert ends.skip[2] == -0.3
+    assert ends.spread is not None
+    assert ends.spread.tolist() == [1.0, 1.0, 1.0]
+
+
+@pytest.mark.parametrize(("share", "rate"), [(0.95, None), (0.8, 0.2), (0.3, 0.5)])
+def test_how_likely_a_kernel_lacks_is_the_rate_of_all_or_its_own(
+    share: float, rate: float | None
+) -> None:
+    facts = [KernelFacts(name) for name in KERNELS]
+    scores = score(facts, Engine("made-up.json", LAYERS, detailed=True), LAYERS)
+    usual = usual_of([1.0] * 4 + [share], slot=[0, 1, 1, 1, 2], missed=[0] * 5, runs=40)
+    common = max(1 - (4 + share) / 5, 0.01) if share > 0.5 else 0.01
+    track = usual_track(scores, LAYERS, usual)
+    assert track.skip == pytest.approx(np.log([common] * 4 + [rate or common]))

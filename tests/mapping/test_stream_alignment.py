@@ -238,3 +238,82 @@ def test_runs_are_weighed_in_parts_of_like_length_that_fit_into_memory(
     assert asked.chance[inside].tolist() == pytest.approx(together.chance[inside].tolist())
     assert set(asked.rival_run.tolist()) <= {-1, 0}
     assert set(together.rival_run.tolist()) <= {-1, 0, 1, 2, 3}
+
+
+# --- what is reported
+# ------------------------------------------------------------------------------
+
+
+@given(streams(tracks=1), st.sampled_from([0, 2]))
+def test_of_slots_that_are_one_layer_s_the_layer_is_reported(stream: Stream, first: int) -> None:
+    (track,) = stream.tracks
+    whole = first + np.arange(len(track.skip)) // 2
+    apart = likeliest_runs(stream)
+    joined = replace(stream, tracks=(replace(track, whole=whole),))
+    together = likeliest_runs(joined)
+    assert together.worth == apart.worth
+    assert together.slot.tolist() == [-1 if slot < 0 else whole[slot] for slot in apart.slot]
+    if len(apart.track) != 1:
+        return
+    sure = sureness(joined, together)
+    one_run = [(np.exp(worth), steps) for worth, runs, steps in alignments(stream) if runs == 1]
+    every = sum(weight for weight, _ in one_run)
+    for item in range(len(stream.row)):
+        share = dict.fromkeys([-1, *set(whole.tolist())], 0.0)
+        for weight, steps in one_run:
+            step = steps[item]
+            share[-1 if step is None else int(whole[step[1]])] += weight / every
+        mine = share.pop(int(together.slot[item]))
+        assert sure.chance[item] == pytest.approx(mine, abs=1e-9)
+        rival = int(sure.rival[item])
+        likeliest = max(share.values()) if share else 0.0
+        assert sure.rival_chance[item] == pytest.approx(likeliest, abs=1e-9)
+        assert likeliest < 1e-9 or share[rival] == pytest.approx(likeliest, abs=1e-9)
+        assert sure.rival_run[item] == (-1 if rival < 0 else 0)
+
+
+def test_only_the_items_of_a_run_that_goes_are_in_none() -> None:
+    found = likeliest_runs(made("abcabcabc", "abc"))
+    assert found.first.tolist() == [0, 3, 6]
+    left = kept(found, np.array([True, False, True]))
+    assert left.slot.tolist() == [0, 1, 2, -1, -1, -1, 0, 1, 2]
+    # the layers of each run are those of its own track
+    stream = made("abcxabc", "abc")
+    (track,) = stream.tracks
+    shifted = replace(stream, tracks=(replace(track, whole=np.array([4, 4, 7])),))
+    assert likeliest_runs(shifted).slot.tolist() == [4, 4, 7, -1, 4, 4, 7]
+
+
+def test_a_longer_track_beside_a_shorter_one_changes_nothing_of_it() -> None:
+    short = made("xabxabcdx", "ab")
+    long = made("xabxabcdx", "abcd")
+    both = replace(short, tracks=(*short.tracks, *long.tracks))
+    found = likeliest_runs(both)
+    assert found.track.tolist() == [0, 1]
+    assert found.slot.tolist() == [-1, 0, 1, -1, 0, 1, 2, 3, -1]
+    assert found.worth == pytest.approx(3 * -0.5 + 2 * -3.0 + 6 * 4.0)
+
+
+def test_an_item_between_two_runs_is_told_by_the_one_that_it_may_sooner_be_in() -> None:
+    """The letter between them is like the last of the first run, and hardly like the first of the
+    second.
+    """
+    stream = made("abcyabc", "abc")
+    letters = sorted({*"abcy"})
+    (track,) = stream.tracks
+
+    def told(last: float, first: float) -> tuple[int, int, float]:
+        match = track.match.copy()
+        match[letters.index("y"), 2], match[letters.index("y"), 0] = last, first
+        one = replace(stream, tracks=(replace(track, match=match),))
+        found = likeliest_runs(one)
+        assert found.slot.tolist() == [0, 1, 2, -1, 0, 1, 2]
+        sure = sureness(one, found)
+        return int(sure.rival[3]), int(sure.rival_run[3]), float(sure.chance[3])
+
+    behind = told(-3.0, -9.0)
+    assert behind[:2] == (2, 0)
+    ahead = told(-9.0, -3.0)
+    assert ahead[:2] == (0, 1)
+    for _, _, chance in (behind, ahead):
+        assert 0.5 < chance < 1.0
