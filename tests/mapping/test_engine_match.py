@@ -396,3 +396,54 @@ def test_a_file_that_fits_mostly_is_said_to_differ_and_in_what(report: str) -> N
     assert (level, figures(text)) == ("warning", ["1", "56"])
     ((level, text),) = told(more=(Layer(57, "conv", "convolution"),))
     assert (level, figures(text)) == ("warning", ["1"])
+
+
+@pytest.mark.parametrize(("inferences", "doubted"), [(1, False), (2, True), (3, True)])
+def test_what_ran_once_says_nothing_against_others(inferences: int, doubted: bool) -> None:
+    found = judge([kind("a"), kind("b", SPLIT, inferences=inferences)], engine())
+    assert doubtful(found) == [doubted, doubted]
+
+
+LISTED = Engine(
+    "listed.json", tuple(Layer(at, f"gemm_{at}", "gemm") for at in range(20)), detailed=True
+)
+
+
+def listed(count: int, **changes: object) -> Kind:
+    """Inferences in which so many of twenty layers ran a kernel of their own."""
+    ran = tuple(Ran(at, f"gemm_kernel_{at}", 100.0) for at in range(count))
+    return replace(
+        Kind(5, ran, complete=True, by_range=True),
+        **changes,  # type: ignore[arg-type]
+    )
+
+
+@pytest.mark.parametrize(
+    ("one", "refused", "doubted"),
+    [
+        (listed(16), False, False),  # sixteen of twenty are enough
+        (listed(15), True, True),
+        (listed(15, others=1), False, False),  # another kernel may be the lacking layer's
+        (listed(14, others=1), True, True),
+        (listed(10, inferences=1), False, False),  # it may lack kernels
+        (listed(10, inferences=2), True, True),
+        (listed(10, complete=False), False, False),
+        (listed(10, by_range=False), False, True),  # no range says whose layers they are
+    ],
+)
+def test_inferences_that_run_too_few_layers_beside_whole_ones_are_another_engine_s(
+    one: Kind, refused: bool, doubted: bool
+) -> None:
+    # of other kernels, so that they are no part of the whole ones
+    other = replace(one, ran=tuple(replace(ran, kernel=f"x_{ran.layer}") for ran in one.ran))
+    whole, found = judge([listed(20), other], LISTED)
+    assert (found.refused, found.doubt is not None) == (refused, doubted)
+    assert not whole.refused
+    assert whole.doubt is None
+
+
+def test_where_no_inference_runs_all_layers_none_is_refused() -> None:
+    found = judge([listed(15), listed(10)], LISTED)
+    assert [one.refused for one in found] == [False, False]
+    looped = replace(LISTED, layers=(*LISTED.layers, Layer(20, "loop", "loop")))
+    assert not any(one.doubt for one in judge([listed(10)], looped))

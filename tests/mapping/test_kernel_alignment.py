@@ -8,6 +8,7 @@ import random
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -17,9 +18,18 @@ from hypothesis import strategies as st
 
 from nsysmap.inputs.engine.model import Engine, Layer, Tensor
 from nsysmap.inputs.engine.reader import read_engine
+from nsysmap.mapping.order import kernel_alignment
 from nsysmap.mapping.order.kernel_alignment import (
+    Alignment,
+    EngineMatch,
+    _first,
+    _loops_repeat,
+    _passed,
+    _pinned,
+    _trips,
     align_inference,
     engine_match,
+    may_run_this,
     optimization_profiles,
 )
 from nsysmap.mapping.order.scores import KernelFacts, score
@@ -380,3 +390,231 @@ def test_what_speaks_against_an_engine_leaves_nothing_undecided() -> None:
     found = engine_match([KernelFacts(name)] * 2, engine)
     assert not found.accepted
     assert not found.undecided
+
+
+@pytest.mark.parametrize(
+    ("at", "chance", "rival", "told"),
+    [
+        (0, 0.9, 1, None),
+        (0, 0.89, 0, ["first", "89%", "first", "11%"]),
+        (1, 0.5, -1, ["second", "50%", "no layer", "50%"]),
+        (-1, 0.7, 0, ["no layer", "first", "30%"]),
+        (-1, 1.0, -1, ["no layer", "no layer", "0%"]),
+    ],
+)
+def test_the_reason_names_the_two_best_candidates(
+    at: int, chance: float, rival: int, told: list[str] | None
+) -> None:
+    one = Alignment(
+        np.array([at]),
+        np.array([chance]),
+        np.array([rival]),
+        np.array([1 - chance]),
+        np.ones(1, np.bool_),
+        np.ones(1, np.bool_),
+        np.zeros(1, np.bool_),
+        (0, 1),
+        0.0,
+    )
+    reason = one.reason(0, engine(layer("first", "gemm"), layer("second", "gemm")))
+    if told is None:
+        assert reason is None
+        return
+    assert reason is not None
+    place = 0
+    for word in told:
+        place = reason.index(word, place) + 1
+
+
+@pytest.mark.parametrize(
+    ("evidence", "taken"),
+    [
+        ([[1.0], [1.0]], (0, 0)),  # of two profiles that explain them alike the first one
+        ([[1.0], [1.1]], (1, 0)),
+        ([[1.0, 1.5]], (0, 0)),  # another order must explain them better by half a nat
+        ([[1.0, 1.51]], (0, 1)),
+        ([[1.0, 1.5], [1.2]], (1, 0)),
+    ],
+)
+def test_of_profiles_and_orders_the_one_that_explains_kernels_best_is_taken(
+    evidence: list[list[float]], taken: tuple[int, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each profile has a layer, and as many orders as a test says."""
+    made = engine(*(layer(str(at), "gemm", profile=at) for at in range(len(evidence))))
+    worth = {(at, order): one for at, all in enumerate(evidence) for order, one in enumerate(all)}
+    turns = iter(worth)
+    monkeypatch.setattr(
+        kernel_alignment,
+        "execution_orders",
+        lambda layers: [(0,)] * len(evidence[int(layers[0].name)]),
+    )
+
+    def align(*_: object, **__: object) -> object:
+        place = next(turns)
+        return SimpleNamespace(evidence=worth[place], place=place)
+
+    monkeypatch.setattr(kernel_alignment, "_align", align)
+    found = align_inference(run(GEMM), made)
+    assert found.place == taken  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    ("changes", "verdict"),
+    [
+        ({}, "accepted"),
+        ({"placed": 19}, "accepted"),  # nineteen of twenty kernels
+        ({"placed": 18}, None),
+        ({"used": 19}, "accepted"),  # nineteen of twenty layers
+        ({"used": 18}, None),
+        ({"probability": 0.5}, "accepted"),
+        ({"probability": 0.49}, None),
+        ({"repeat": False}, None),
+        ({"in_order": 5.0, "by_chance": -1.0}, "accepted"),  # a quarter of a nat for each of twenty
+        ({"in_order": 4.9, "by_chance": -20.0}, None),
+        ({"by_chance": 14.0}, "accepted"),  # six nats better: 0.3 a kernel
+        ({"by_chance": 14.1}, "undecided"),
+        ({"by_chance": 14.1, "placed": 18}, None),
+    ],
+)
+def test_an_engine_explains_kernels_if_nothing_speaks_against_it_and_their_order_for_it(
+    changes: dict[str, Any], verdict: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Twenty kernels of as many layers that must run; what is measured is made up."""
+    told = {"placed": 20, "used": 20, "probability": 0.9, "repeat": True}
+    told |= {"in_order": 20.0, "by_chance": 0.0} | changes
+    names = [layer(str(at), "gemm") for at in range(20)]
+    found = Alignment(
+        np.array([at if at < told["used"] else 0 for at in range(20)]),
+        *(np.ones(20), np.full(20, -1), np.zeros(20)),
+        *(np.ones(20, np.bool_), np.ones(20, np.bool_), np.zeros(20, np.bool_)),
+        tuple(range(20)),
+        0.0,
+    )
+    odds = SimpleNamespace(tactics=0.7, probability=told["probability"], ran=0.3, code=0.4)
+    for name, made in {
+        "align_inference": lambda *_, **__: found,
+        "_against_chance": lambda *_: (told["in_order"], told["by_chance"]),
+        "engine_odds": lambda *_: odds,
+        "_first": lambda _: np.arange(20) < told["placed"],
+        "_own": lambda *_: np.zeros(20, np.bool_),
+        "_loops_repeat": lambda *_: told["repeat"],
+    }.items():
+        monkeypatch.setattr(kernel_alignment, name, made)
+    match = engine_match(run(*[GEMM] * 20), engine(*names))
+    assert (match.accepted, match.undecided) == (verdict == "accepted", verdict == "undecided")
+    assert match.placed == told["placed"] / 20
+    assert match.used == told["used"] / 20
+    assert match.evidence == told["in_order"] / 20
+    assert match.by_chance == told["by_chance"] / 20
+    assert (match.tactics, match.ran, match.code) == (0.7, 0.3, 0.4)
+    assert match.share == min(match.placed, match.used, 0.7)
+
+
+def test_few_kernels_must_be_in_order_by_five_nats(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = engine(layer("a", "gemm", tactic=GEMM))
+    for by_chance, accepted in ((5.0, True), (5.1, False)):
+        monkeypatch.setattr(
+            kernel_alignment, "_against_chance", lambda *_, mean=by_chance: (10.0, mean)
+        )
+        match = engine_match(run(GEMM), asked)
+        assert (match.accepted, match.undecided) == (accepted, not accepted)
+
+
+def test_the_application_s_own_kernels_count_for_nothing() -> None:
+    asked = engine(*(layer(f"a{at}", "gemm", tactic=GEMM) for at in range(3)))
+    assert engine_match(run(GEMM, OWN, GEMM, OWN, GEMM), asked).placed == 1.0
+    assert engine_match(run(OWN, OWN), asked).placed == 0.0
+    assert engine_match(run(OWN), engine(layer("s", "shape"))).used == 1.0  # none must run
+    assert engine_match(run(GEMM), asked).used == pytest.approx(1 / 3)
+
+
+@pytest.mark.parametrize(("usual", "others", "repeat"), [(9, 1, True), (8, 1, False), (0, 0, True)])
+def test_a_loop_s_layers_run_the_same_kernel_in_nine_of_ten_trips(
+    usual: int, others: int, repeat: bool
+) -> None:
+    once = {0: run(*(str(at) for at in range(9)))}  # of a layer outside it nothing is asked
+    ran = {**once, 1: run(*["k"] * usual, *(f"x{at}" for at in range(others)))}
+    assert _loops_repeat((0, 1, 2, 1, 2), ran) == repeat
+    assert _loops_repeat((0, 1, 2), ran)
+
+
+@pytest.mark.parametrize(
+    ("probability", "ran", "before", "may"),
+    [
+        (0.4, 0.1, False, False),
+        (0.4, 0.1, True, True),
+        (0.5, 0.1, False, True),
+        (0.4, 0.09, False, True),
+    ],
+)
+def test_what_an_engine_of_fixed_shapes_may_have_run_besides(
+    probability: float, ran: float, before: bool, may: bool
+) -> None:
+    one = EngineMatch(1, 1, 1, 1, 0, False, probability=probability, ran=ran)
+    shaped = replace(layer("a", "gemm"), outputs=(Tensor("t", (0, 64)),))
+    assert may_run_this(one, engine(shaped), before=before) == may
+    other = replace(layer("b", "gemm"), inputs=(Tensor("t", (-1, 64)),))
+    assert may_run_this(one, engine(shaped, other), before=before)
+    assert may_run_this(one, engine(layer("a", "gemm")), before=before)  # no shape is told
+
+
+def test_pins_hold_kernels_in_their_layers_by_fifty_nats() -> None:
+    layers = engine(*(layer(str(at), "gemm") for at in range(3))).layers[1:]
+    assert _pinned(None, 2, layers) is None
+    assert _pinned(np.array([-1, -1]), 2, layers) is None
+    found = _pinned(np.array([-1, 2, 1, 0]), 4, layers)
+    assert found is not None
+    assert found.tolist() == [[0.0, 0.0], [-50.0, 50.0], [50.0, -50.0], [-50.0, -50.0]]
+    first = _pinned(np.array([0]), 1, engine(layer("a", "gemm")).layers)
+    assert first is not None
+    assert first.tolist() == [[50.0]]
+
+
+def test_a_cut_inference_went_through_the_layers_between_its_first_and_last_kernel() -> None:
+    found = Alignment(
+        np.array([-1, 7, 5, -1]),
+        *(np.ones(4), np.full(4, -1), np.zeros(4)),
+        *(np.ones(4, np.bool_), np.ones(4, np.bool_), np.zeros(4, np.bool_)),
+        (9, 7, 8, 5, 6),
+        0.0,
+    )
+    assert _passed(found, (False, False)) == (9, 7, 8, 5, 6)
+    assert _passed(found, (True, False)) == (7, 8, 5, 6)
+    assert _passed(found, (False, True)) == (9, 7, 8, 5)
+    assert _passed(found, (True, True)) == (7, 8, 5)
+    nothing = replace(found, layer=np.full(4, -1))
+    assert _passed(nothing, (True, True)) == (9, 7, 8, 5, 6)
+
+
+def test_the_first_kernels_of_a_layer_are_those_of_each_of_its_runs() -> None:
+    found = Alignment(
+        np.array([0, 0, -1, 1, 0, 1, 1, -1, 2]),
+        *(np.ones(9), np.full(9, -1), np.zeros(9)),
+        *(np.ones(9, np.bool_), np.ones(9, np.bool_), np.zeros(9, np.bool_)),
+        (0, 1, 0, 1, 2),
+        0.0,
+    )
+    first = [True, False, False, True, True, True, False, False, True]
+    assert _first(found).tolist() == first
+
+
+@pytest.mark.parametrize(
+    ("kernels", "once", "twice", "trips"),
+    [(20, 4, 6, 9), (4, 4, 6, 1), (1, 4, 6, 1), (9, 4, 4, 6), (7, 4, 6, 3), (6, 4, 6, 2)],
+)
+def test_loops_run_as_often_as_the_number_of_kernels_says(
+    kernels: int, once: int, twice: int, trips: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So many layers must run with one trip, and so many with two."""
+    unknown = [SimpleNamespace(trips=None)]
+    size = {1: once, 2: twice}
+    made = engine(layer("a", "gemm"))
+    for name, value in {
+        "loops_in": lambda *_: unknown,
+        "unrolled": lambda _, __, number: [0] * size[number],
+        "surely_run": lambda _, layers: np.ones(len(layers), np.bool_),
+    }.items():
+        monkeypatch.setattr(kernel_alignment, name, value)
+    assert _trips(kernels, made, made.layers, (0,)) == trips
+    monkeypatch.setattr(kernel_alignment, "loops_in", lambda *_: [SimpleNamespace(trips=5)])
+    assert _trips(kernels, made, made.layers, (0,)) == 1

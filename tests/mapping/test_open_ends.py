@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from nsysmap.core.table import BoolArray, IntArray
 from nsysmap.inputs.engine.model import Engine, Layer, Tensor
+from nsysmap.mapping.order import open_ends as module
 from nsysmap.mapping.order.kernel_alignment import EngineMatch, may_run_this
 from nsysmap.mapping.order.open_ends import (
     ALONE,
@@ -17,6 +21,7 @@ from nsysmap.mapping.order.open_ends import (
     border_chances,
     most_of_anything,
     open_ends,
+    pauses,
     unlike_others,
 )
 
@@ -222,3 +227,62 @@ def test_a_place_where_every_inference_pauses_is_unlike_most_places() -> None:
         gaps[:, 1] = gap
         assert unlike_others(gaps, SHARPLY)[:, 1].tolist() == [unlike] * 3
     assert unlike_others(np.zeros((0, 3), np.int64)).shape == (0, 3)
+
+
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 90_000), st.sampled_from([1, 2]), st.sampled_from([-1, 0, 7])),
+        min_size=6,
+        max_size=12,
+        unique_by=lambda one: one[0],
+    )
+)
+def test_the_host_pauses_between_launches_of_one_thread_or_asks_something(
+    launches: list[tuple[int, int, int]],
+) -> None:
+    """Launches in any order, some of which the trace does not have; the host asks before every
+    third.
+    """
+    columns = {
+        "thread": np.array([thread for _, thread, _ in launches]),
+        "launch": np.array([launch for _, _, launch in launches]),
+    }
+    held = SimpleNamespace(kernels=SimpleNamespace(ints=lambda name: columns[name]))
+
+    def between(_: object, order: IntArray, calls: BoolArray) -> IntArray:
+        assert calls.tolist() == [True, True, False]
+        counts: IntArray = (order % 3 == 0).astype(np.int64)
+        return counts
+
+    times = np.array([time for time, _, _ in launches])
+    threads = [thread if launch >= 0 else -1 for _, thread, launch in launches]
+    gap = np.zeros(len(launches), np.int64)
+    for at, time in enumerate(times.tolist()):
+        before = [times[one] for one in range(len(times)) if threads[one] == threads[at]]
+        gap[at] = time - max([one for one in before if one < time], default=time)
+    rows = np.arange(len(launches) // 3 * 3).reshape(3, -1)
+    asked = rows % 3 == 0
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "launch_time", lambda _: times)
+        patch.setattr(module, "calls_between", between)
+        patch.setattr(module, "waits_of", lambda _: np.array([True, False, False]))
+        patch.setattr(module, "copies_of", lambda _: np.array([False, True, False]))
+        usual, sharp = pauses(held, rows)  # type: ignore[arg-type]
+    assert usual.tolist() == (unlike_others(gap[rows]) | asked).tolist()
+    assert sharp.tolist() == (unlike_others(gap[rows], SHARPLY) | asked).tolist()
+
+
+@given(
+    st.lists(st.lists(st.integers(0, 30_000), min_size=3, max_size=3), min_size=1, max_size=6),
+    st.sampled_from([2.0, 5.0]),
+)
+def test_what_is_unlike_others_by_its_definition(gaps: list[list[int]], times: float) -> None:
+    table = np.array(gaps)
+    found = unlike_others(table, times)
+    middle = float(np.median(table))
+    for place in range(3):
+        column = sorted(table[:, place].tolist())
+        usual = column[(len(column) - 1) // 2]
+        for at, gap in enumerate(table[:, place].tolist()):
+            long = gap > max(min(times * usual, 2 * times * middle), 1000)
+            assert found[at, place] == (long or gap + 1000 < usual / times)

@@ -588,12 +588,9 @@ def test_what_never_comes_again_and_no_engine_can_have_run_is_no_inference(
     homes[:] = [[one, other]]
 
     def left(engines: int = 1) -> list[int]:
-        return by_order._without_alone(
-            trace(),
-            None,  # type: ignore[arg-type]
-            fits.tried(engines),
-            periods.copy(),
-        ).tolist()
+        given = fits.tried(engines), periods.copy()
+        found = by_order._without_alone(trace(), None, *given)  # type: ignore[arg-type]
+        return [int(one) for one in found]
 
     assert left() == [MISSING] * 5 + [0, 0]
     fits.add(match(), (3, 4, 5), engine=1)
@@ -623,7 +620,7 @@ def test_a_thread_is_aligned_if_it_has_a_kernel_that_no_engine_explains(
         homes[:] = [list(shapes)]
         asked = np.array(rows, np.int64)
         found = by_order._unexplained(held, None, fits.tried(), asked)  # type: ignore[arg-type]
-        return found.tolist()
+        return [int(one) for one in found]
 
     assert left(whole, other) == list(range(44))
     fits.add(match())

@@ -390,3 +390,102 @@ def test_times_that_scatter_say_less_and_too_few_say_nothing() -> None:
     assert not times(facts[:4], profile, np.array([0, 0, 1, 2])).any()
     assert times(facts[:4], profile, np.array([0, 1, 2, 3])).any()
     assert not re.search("nan", str(found))
+
+
+@pytest.mark.parametrize(
+    ("kind", "skip"),
+    [
+        ("shape", 0.0),
+        ("signal", 0.0),
+        ("constant", 0.0),
+        ("noop", 0.0),
+        ("shuffle", -1.5),
+        ("slice", -2.0),
+        ("concat", -2.0),
+        ("cast", -2.5),
+        ("unknown", -1.5),
+        ("other", -2.0),
+        ("loop", -1.0),
+        ("quantize", -4.5),
+        ("gather", -3.0),
+        ("reformat", -3.0),
+        ("plugin", -4.0),
+        ("convolution", -6.0),
+        ("foreign_node", -6.0),
+    ],
+)
+def test_how_dear_it_is_that_a_layer_runs_nothing_goes_by_its_kind(kind: str, skip: float) -> None:
+    assert scored([OTHER_GEMM], Layer(0, "a", kind, type="x")).skip.tolist() == [skip]
+
+
+def test_a_second_main_kernel_is_worth_as_much_whatever_its_name_says() -> None:
+    found = scored([GEMM, OTHER_GEMM], Layer(0, "a", "gemm", tactic=GEMM))
+    assert found.match[0, 0] == 6.0
+    assert (found.match + found.more).tolist() == [[pytest.approx(-4.6)], [pytest.approx(-4.6)]]
+    # a layer that runs any number takes one for as much as it takes any, after its main one
+    assert scored([GEMM], Layer(0, "a", "topk", tactic=GEMM)).more[0, 0] == -2.5
+    assert scored([GEMM], Layer(0, "a", "foreign_node", tactic=GEMM)).more[0, 0] == 0.0
+    assert scored([GEMM], Layer(0, "a", "reduce", tactic=GEMM)).more[0, 0] == -5.0
+    assert scored([GEMM], Layer(0, "a", "plugin", tactic=GEMM)).more[0, 0] == -1.2
+
+
+def test_what_adds_up_parts_is_worth_two_nats_less_as_the_first_and_more_as_another() -> None:
+    for kind, again in (("pooling", -1.5), ("foreign_node", 2.0)):
+        assert scored([SPLIT_K], Layer(0, "a", kind)).more[0, 0] == again
+    tactic = scored([SPLIT_K], Layer(0, "a", "gemm", tactic=SPLIT_K))
+    assert tactic.match[0, 0] == 4.0
+    assert tactic.more[0, 0] == pytest.approx(-4.6 - 6.0 + 2.0)
+
+
+def test_numbers_of_blocks_speak_for_a_layer_and_more_against_it() -> None:
+    name = "cudnn_generated_fort_native_sm80_matMul_knob_24_64x64x32_5_0"
+    outputs = [(), (Tensor("t", (64, 64)),), (Tensor("t", (640, 64)),)]
+    plain, right, wrong = scored(
+        [name], *(Layer(0, f"{at}/x", "gemm", outputs=one) for at, one in enumerate(outputs))
+    ).match[0]
+    assert right - plain == pytest.approx(2.0)
+    assert wrong - plain == pytest.approx(-3.4)
+    # its tactic is enough
+    named = scored([name], Layer(0, "a", "gemm", tactic=name, outputs=outputs[2]))
+    assert named.match.tolist() == [[6.0]]
+
+
+@pytest.mark.parametrize(
+    ("kind", "symbol", "worth"),
+    [
+        ("myelin_kernel", "__myl_AddMul_0xff23456789abcdef0123456789abcdef", 4.0),
+        ("myelin_kernel", MYELIN, 6.0),
+    ],
+)
+def test_a_symbol_of_the_same_operations_may_be_the_same_code(
+    kind: str, symbol: str, worth: float
+) -> None:
+    found = scored([MYELIN], Layer(0, "a", kind, tactic=symbol))
+    assert found.match[0, 0] == worth
+    # also where it is another layer's tactic
+    found = scored([MYELIN], Layer(0, "a", kind, tactic=symbol), Layer(1, "b", kind, tactic=MYELIN))
+    assert found.match[0].tolist() == [worth, 6.0]
+
+
+def test_of_a_kernel_nothing_is_known_unless_it_is_told() -> None:
+    assert KernelFacts("k") == KernelFacts("k", 0.0, (1, 1, 1), None, 0)
+
+
+def test_a_layer_that_took_no_time_in_a_profile_runs_its_tactic_all_the_same() -> None:
+    found = scored([GEMM, OTHER_GEMM], Layer(0, "a", "gemm", tactic=GEMM), trtexec_ns=(0,))
+    assert found.match[0, 0] == 6.0
+    assert found.skip.tolist() == [-7.0]
+    assert found.match[1, 0] > -9.0
+    untold = scored([GEMM], Layer(0, "a", "gemm"), trtexec_ns=(0,))
+    assert untold.match.tolist() == [[-9.0]]
+
+
+def test_which_kernels_of_one_family_are_told_alike() -> None:
+    found = scored([GEMM, OTHER_GEMM, REFORMAT, OWN], Layer(0, "a", "gemm"))
+    assert found.like[0] == found.like[1] != found.like[2]
+    assert len(set(found.like.tolist())) == 3
+    assert found.name.tolist() == [0, 1, 2, 3]
+    # also beside a plugin, for which names count
+    beside = scored([GEMM, OTHER_GEMM], Layer(0, "a", "plugin"), Layer(1, "b", "gemm"))
+    assert beside.like.tolist() == [0, 0]
+    assert beside.match[0, 1] == beside.match[1, 1]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pytest
@@ -19,6 +19,7 @@ from nsysmap.mapping.streams import segments
 from nsysmap.mapping.streams.recurring import Signature, in_slots
 from nsysmap.mapping.streams.segments import (
     Form,
+    Found,
     Lane,
     RunKind,
     StreamKernels,
@@ -47,6 +48,7 @@ from nsysmap.mapping.streams.segments import (
     _without_scraps,
     _without_windows,
     explained_share,
+    find_runs,
 )
 from nsysmap.mapping.streams.stream_alignment import Runs, Stream
 from tests.mapping.test_recurring import LAYERS, OWN, learnt
@@ -767,3 +769,184 @@ def test_forms_are_what_two_whole_runs_of_a_kind_launch_that_its_engine_can_have
             ((0, signature), (0, its)),
         )
         assert len(forms(two)) == count
+
+
+# --- the order of the alignments
+# ------------------------------------------------------------------------------
+
+
+@dataclass
+class Turns:
+    """What is aligned in turn, where each alignment believes as many kernels as the test says.
+    Streams are known by their names.
+    """
+
+    left: list[int]
+    aligned: list[str] = field(default_factory=list)
+    learnt: list[tuple[int, bool]] = field(default_factory=list)  # from so many kernels; from all
+    cut: list[int] = field(default_factory=list)  # kernels believed of what is cut
+    sure: list[str] = field(default_factory=list)
+    found: Found | None = None
+
+
+def in_turn(monkeypatch: pytest.MonkeyPatch, *believed: int) -> Turns:
+    """Each of ``believed`` is one alignment."""
+    turns = Turns(list(believed))
+    formed = iter(("formed 1", "formed 2", "formed 3"))
+
+    def judged(*_: object) -> _Judged:
+        size = turns.left.pop(0)
+        other, mine = (0, 0, 0), (0, 1, max(size, 1))
+        kinds = [kind(believed=False), kind(believed=size > 0)]
+        return judged_of(runs(other, mine, slot=[0] * 20), kinds, [0, 1])
+
+    def align(stream: str) -> str:
+        turns.aligned.append(stream)
+        return stream
+
+    def learn(first: str, found: Runs, _: object, among: np.ndarray) -> str:
+        assert first == "first"
+        turns.learnt.append((int(found.last[1]), bool(among.all())))
+        return f"learnt {len(turns.learnt)}"
+
+    def cut(_: object, __: object, one: _Judged, ___: object) -> _Judged:
+        turns.cut.append(int(one.runs.last[1]))
+        return one
+
+    def sure(stream: str, *_: object) -> None:
+        turns.sure.append(stream)
+
+    for name, made in {
+        "_lanes": lambda *_: (LANE,),
+        "_stream": lambda *_: "first",
+        "without_repeats": lambda _, __, stream: stream,
+        "likeliest_runs": align,
+        "_judged": judged,
+        "_learnt": learn,
+        "_cut_to_known": cut,
+        "_forms": lambda *_: (Form(0, None, np.full(3, 0.5)),),
+        "_formed": lambda *_: next(formed),
+        "_without_others": lambda *given: given[-2:],
+        "_without_scraps": lambda *given: given[-1],
+        "_told_apart": lambda *given: given[2],
+        "sureness": sure,
+    }.items():
+        monkeypatch.setattr(segments, name, made)
+    turns.found = find_runs(kernels([0] * 20), [ENGINE])
+    assert turns.left == []
+    return turns
+
+
+def test_a_stream_is_aligned_until_no_more_kernels_are_believed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    turns = in_turn(monkeypatch, 3, 3, 7, 8)
+    assert turns.aligned == ["first", "learnt 1", "formed 1", "formed 2"]
+    assert turns.learnt == [(3, False)]
+    assert turns.cut == [3]
+    assert turns.sure == ["formed 2"]
+    found = turns.found
+    assert found is not None
+    assert found.lanes == (LANE, LANE)
+    assert (found.runs.first.tolist(), found.runs.last.tolist()) == ([1], [8])  # the believed one
+    assert found.kind.tolist() == [1]
+    assert len(found.kinds) == 2
+    assert [one.tolist() for one in found.chance if one is not None] == [[0.5] * 3]
+
+
+def test_of_all_alignments_the_last_with_the_most_kernels_counts(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    turns = in_turn(monkeypatch, 3, 4, 5, 6, 7, 7)  # four at most
+    assert turns.cut == [6]
+    assert turns.learnt[:3] == [(3, False), (4, False), (5, False)]
+    turns = in_turn(monkeypatch, 5, 3, 4, 2, 7, 7)
+    assert turns.cut == [5]
+    turns = in_turn(monkeypatch, 5, 3, 5, 7, 7)  # as many as before
+    assert turns.cut == [5]
+    assert turns.aligned[:3] == ["first", "learnt 1", "learnt 2"]
+
+
+def test_where_what_runs_usually_launch_proves_nothing_what_was_learnt_counts(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    turns = in_turn(monkeypatch, 3, 3, 0)
+    assert turns.aligned == ["first", "learnt 1", "formed 1"]
+    assert turns.learnt == [(3, False), (3, False)]
+    assert turns.sure == ["learnt 2"]
+    assert turns.found is not None
+    assert turns.found.runs.last.tolist() == [3]
+    assert turns.found.chance == (None,)
+
+
+def test_where_nothing_is_believed_all_runs_are_learnt_from_and_none_is_found(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    turns = in_turn(monkeypatch, 0, 0, 0, 0, 0)
+    assert turns.aligned == ["first", "learnt 1", "learnt 2", "learnt 3", "formed 1"]
+    assert turns.learnt == [(1, True)] * 4
+    assert turns.found is None
+    assert turns.sure == []
+    # none at first, but then
+    turns = in_turn(monkeypatch, 0, 4, 4, 5, 5)
+    assert turns.learnt == [(1, True), (4, False)]
+    assert turns.found is not None
+    monkeypatch.setattr(segments, "_lanes", lambda *_: ())
+    assert find_runs(kernels([0]), [ENGINE]) is None
+
+
+@pytest.mark.parametrize(("again", "taken"), [(1, False), (2, True), (3, True)])
+def test_tracks_of_others_are_taken_if_as_many_runs_are_believed(
+    again: int, taken: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held, found = repeated(3)
+    stream = _stream(held, [LANE])
+
+    def believed(count: int) -> _Judged:
+        kinds = [kind(believed=True), kind(believed=False)]
+        return judged_of(found, kinds, [0] * count + [1] * (3 - count))
+
+    monkeypatch.setattr(segments, "other_tracks", lambda *_: stream.tracks)
+    monkeypatch.setattr(segments, "_judged", lambda *_: believed(again))
+    before = believed(2)
+    now, judged = _without_others(held, [LANE], (Form(0),), [ENGINE], stream, before)
+    assert (now is not stream) == taken
+    assert (judged is not before) == taken
+    assert len(now.tracks) == 1 + taken
+
+
+@pytest.mark.parametrize(("others", "told"), [(5, False), (6, True)])
+def test_ends_beside_kernels_of_tensorrt_tell_if_most_of_a_kind_s_have_them(
+    others: int, told: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of ten runs; guests are not TensorRT's."""
+    row: list[int] = []
+    bounds, slot = [], []
+    for at in range(10):
+        bounds.append((0, len(row), len(row) + 4))
+        row += [*(one for one, _ in OWN), 1 if at < others else GUEST]
+        slot += [*(place for _, place in OWN), -1]
+    seen: list[list[bool]] = []
+
+    def tells(*given: object) -> float:
+        told = given[-1]
+        assert isinstance(told, np.ndarray)
+        seen.append(told.tolist())
+        return 1.0
+
+    monkeypatch.setattr(segments, "ends_tell", tells)
+    one = kind(runs=10, tactics=None, probability=0.8)
+    judged = judged_of(runs(*bounds, slot=slot), [one], [0] * 10)
+    (same,) = _without_windows(kernels(row), SCORES.foreign, judged).kinds
+    # before the first there is none, behind the sixth the first guest
+    assert seen == [[others - 0 > 5, told]]
+    assert same.match.probability == pytest.approx(0.8)
+    assert same.believed
+    # a kernel of TensorRT that another run explains is not strange by names, but by tactics it is
+    whole = [place if place >= 0 else 1 for place in slot]
+    all_in = runs(*((0, first, last + 1) for _, first, last in bounds), slot=whole)
+    _without_windows(kernels(row), SCORES.foreign, judged_of(all_in, [one], [0] * 10))
+    assert seen[1] == [False, False]
+    weak = kind(runs=10, probability=0.7)
+    _without_windows(kernels(row), SCORES.foreign, judged_of(all_in, [weak], [0] * 10))
+    assert seen[2] == [others > 5, True]

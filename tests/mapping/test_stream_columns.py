@@ -402,3 +402,39 @@ def test_threads_are_aligned_one_by_one_and_by_stream_where_no_launch_tells(
     assert result.orders == ((0, 1, 2),) * 6
     assert [one.home for one in result.verdicts].count((1, 1, 1)) == 3
     assert {one.home for one in result.verdicts} == {(1, 1, 1), (1, 1, 2), (1, 9, 1), (9, 1, 1)}
+
+
+@pytest.mark.parametrize(("most", "facts"), [(3, 3), (2, 2), (1, 2)])
+def test_of_too_many_distinct_kernels_those_of_one_name_are_one(
+    most: int, facts: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = [
+        {"kernel_id": at, "name": name, "grid_x": grid, "grid_y": 1, "grid_z": 1, "start_ns": at}
+        for at, (name, grid) in enumerate([("a", 1), ("b", 1), ("a", 2), ("a", 1)])
+    ]
+    made = [{**one, "end_ns": at + 7} for at, one in enumerate(made)]
+    monkeypatch.setattr(streams, "_MOST_NAMES", most)
+    held = replace(trace(), kernels=Table.of_rows(GPU_KERNELS, made))
+    found = _stream_kernels(held, np.arange(4))
+    assert len(found.facts) == facts
+    assert len(set(found.row[[0, 2, 3]].tolist())) == (2 if facts == 3 else 1)
+    assert found.row[0] == found.row[3] != found.row[1]
+    grids = {(1, 1, 1), (2, 1, 1)} if facts == 3 else {(1, 1, 1)}
+    assert {one.grid for one in found.facts} == grids
+
+
+def test_what_the_host_asked_before_each_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = [
+        {"kernel_id": at, "name": "a", "start_ns": 10 * at, "end_ns": 10 * at + 1, "launch": at}
+        for at in range(3)
+    ]
+    held = replace(trace(), kernels=Table.of_rows(GPU_KERNELS, made))
+    periods = "nsysmap.trace.inferences.periods"
+    monkeypatch.setattr(f"{periods}.waits_of", lambda _: "waits")
+    monkeypatch.setattr(f"{periods}.copies_of", lambda _: "copies")
+    counts = {"waits": [0, 1, 2], "copies": [1, 0, 0]}
+    monkeypatch.setattr(f"{periods}.calls_between", lambda _, __, calls: np.array(counts[calls]))
+    found = _stream_kernels(held, np.arange(3))
+    assert found.waits.tolist() == [False, True, True]
+    assert found.copies.tolist() == [True, False, False]
+    assert found.idle_ns.tolist() == [0, 9, 9]

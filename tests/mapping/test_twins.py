@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -12,10 +13,14 @@ from nsysmap.core.table import MISSING
 from nsysmap.inputs.engine.model import Engine, Layer, Tensor
 from nsysmap.inputs.engine.reader import read_engine
 from nsysmap.mapping.mapped_trace import map_trace
+from nsysmap.mapping.order import kernel_alignment
 from nsysmap.mapping.order.by_order import _same_in_all, _Tried
+from nsysmap.mapping.order.scores import KernelFacts
 from nsysmap.mapping.order.twins import (
     SEVERAL,
     Ran,
+    _explain_alike,
+    _is_attention,
     do_the_same,
     same_layers,
     twins_of,
@@ -278,3 +283,60 @@ def test_a_layer_is_as_likely_as_the_share_of_the_engines_that_have_it() -> None
     assert _same_in_all(tried, (0, 1), layer).tolist() == [1.0, 0.5, 1.0]
     assert _same_in_all(tried, (1, 0, 2), layer).tolist() == pytest.approx([1.0, 1 / 3, 1.0])
     assert _same_in_all(tried, (), layer).tolist() == [1.0, 1.0, 1.0]
+
+
+@pytest.mark.parametrize(
+    ("accepted", "undecided", "evidence", "alike"),
+    [
+        ((True, True), (False, False), (1.0, 1.0), True),
+        ((False, True), (True, False), (1.0, 1.0), True),
+        ((True, False), (False, False), (1.0, 1.0), False),
+        ((False, False), (False, False), (1.0, 1.0), False),
+        ((True, True), (False, False), (1.0, 1.25), False),  # three nats over twelve kernels
+        ((True, True), (False, False), (1.25, 1.0), False),
+        ((True, True), (False, False), (1.0, 1.24), True),
+    ],
+)
+def test_engines_explain_kernels_alike_if_none_does_so_noticeably_better(
+    accepted: tuple[bool, bool],
+    undecided: tuple[bool, bool],
+    evidence: tuple[float, float],
+    alike: bool,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    pair = (engine(64), engine(1))
+    aligned = [
+        SimpleNamespace(layer=np.array([0, 1]), by_tactic=np.array([True, False])) for _ in pair
+    ]
+    matches = [
+        SimpleNamespace(accepted=one, undecided=two, evidence=three)
+        for one, two, three in zip(accepted, undecided, evidence, strict=True)
+    ]
+
+    def of(values: Sequence[object], one: Engine) -> object:
+        return values[next(at for at, other in enumerate(pair) if other is one)]
+
+    monkeypatch.setattr(kernel_alignment, "engine_match", lambda _, one: of(matches, one))
+    monkeypatch.setattr(kernel_alignment, "align_inference", lambda _, one: of(aligned, one))
+    kernels = [KernelFacts("k")] * 12
+    assert _explain_alike(kernels, *pair) == alike
+    assert not _explain_alike(kernels, pair[0], replace(pair[1], layers=pair[1].layers[:3]))
+    for name, other in (("layer", np.array([0, 2])), ("by_tactic", np.array([True, True]))):
+        aligned[1] = SimpleNamespace(**{**vars(aligned[0]), name: other})
+        assert not _explain_alike(kernels, *pair)
+
+
+def test_only_a_plugin_of_attention_is_an_attention_layer() -> None:
+    one = Layer(0, "layers/0/GPTAttention_0", "plugin")
+    assert _is_attention(one)
+    assert _is_attention(replace(one, name="x/ATTENTION"))
+    assert not _is_attention(replace(one, kind="gemm"))
+    assert not _is_attention(replace(one, name="layers/0/norm"))
+
+
+def test_the_share_of_engines_that_have_the_same_layer() -> None:
+    one, other = engine(64), engine(1)
+    assert same_layers([one, other, one], 0).tolist() == [2 / 3] * 4
+    assert same_layers([one, other, one], 1).tolist() == [1 / 3] * 4
+    untold = engine(64, dims=False)
+    assert same_layers([untold, engine(1, dims=False)], 0).tolist() == [1.0] * 4
