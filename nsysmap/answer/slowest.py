@@ -13,8 +13,8 @@ from nsysmap.answer.kernel_sequences import what_differs
 from nsysmap.answer.model import WORK, Slowest, Wait
 from nsysmap.core.intervals import covered, union_ns
 from nsysmap.core.records import dataclass
-from nsysmap.core.table import Row, Table
-from nsysmap.trace.inferences.steady import OUTLIER
+from nsysmap.core.table import MISSING, Row, Table
+from nsysmap.trace.inferences.steady import OUTLIER, in_loops
 
 _LEAST_PART = 0.1  # of what it took longer; less is not told
 
@@ -31,7 +31,7 @@ def slowest(tables: Mapping[str, Table]) -> Slowest | None:
     # the median of two lies between them: none of both is usual
     times = times.take(np.isin(times.ints("group_id"), alike[number > 2]))
     if len(alike) > 1:
-        times = _without_begins(tables, times)
+        times = _without_pauses(tables, _without_begins(tables, times))
     if not len(times):
         return None
     worst = _row(times, int(np.argmax(times.floats("times_median"))))
@@ -90,6 +90,25 @@ def _without_begins(tables: Mapping[str, Table], times: Table) -> Table:
         if not begins[loop]:
             kept.append(row)
     return times.take(np.array(kept, np.int64))
+
+
+def _without_pauses(tables: Mapping[str, Table], times: Table) -> Table:
+    """These rows of INFERENCE_TIMES without the repetitions that follow one of another kind and
+    are long only by the pause before them: it lies between two loops, or two turns of an outer one.
+    """
+    inferences = tables["inferences"]
+    loops = in_loops(inferences)
+    before = np.full(len(inferences), MISSING, np.int64)
+    follows = loops.loop[loops.order[1:]] == loops.loop[loops.order[:-1]]
+    before[loops.order[1:][follows]] = loops.order[:-1][follows]
+    at = np.searchsorted(inferences.ints("inference"), times.ints("inference"))
+    sequence, start = inferences.ints("kernel_sequence"), inferences.ints("gpu_start_ns")
+    other = (before[at] != MISSING) & (sequence[np.maximum(before[at], 0)] != sequence[at])
+    other &= inferences.text("found_by").equals("period")[at]
+    paused = np.maximum(start[at] - loops.end_ns[np.maximum(before[at], 0)], 0)
+    usual = times.ints("time_ns") / np.maximum(times.floats("times_median"), 1e-9)
+    alone = times.ints("time_ns") - paused < OUTLIER * usual
+    return times.take(~(other & alone & (times.floats("times_median") >= OUTLIER)))
 
 
 def _kind_of(tables: Mapping[str, Table], group: int) -> str:
