@@ -64,6 +64,8 @@ def gain(summary: Answer, action: Action, per: str = "", *, brief: bool = False)
     """
     if action.throughput_only and action.share:
         return _more_per_second(summary, action, brief=brief)
+    if summary.unlike_loops is not None:  # a time would be that of a mean over them
+        return saving_of(summary, action)
     of = (
         f", {percent(action.share, 1, 0)} of {whole_words(summary, action)}" if action.share else ""
     )

@@ -393,7 +393,10 @@ def _whatif(report: Answer, _width: int) -> Made:
     answered = sorted(answered_changes(report), key=lambda row: -row.integer("saving_ns"))
     rows = tuple((*saving_cells(row), change_words(row.text("change"), report)) for row in answered)
     blocks: list[Block] = []
-    if rows:
+    if rows and report.unlike_loops is not None:
+        loops = counted(len(report.unlike_loops.loops), "unlike loop")
+        blocks.append(Paragraph(f"no times: they would be means over {loops}", "dim"))
+    elif rows:
         blocks.append(Grid(("saving", "range", "time", "change"), rows, "rrrl"))
         assumed, own = assumptions(
             [(row.text("change"), row.text("assumptions")) for row in answered]
