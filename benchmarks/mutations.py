@@ -232,6 +232,24 @@ EQUIVALENT = (
         "((max(needed)) >= (blocks))",
         "as many blocks as are needed are told before that is asked",
     ),
+    Equivalent(
+        "nsysmap/mapping/ranges/launch_ranges.py",
+        "if len(nodes) == 0 or len(graph_node) == 0:",
+        "((len(nodes) == 0))",
+        "of no node asked for nothing is found all the same",
+    ),
+    Equivalent(
+        "nsysmap/mapping/ranges/launch_ranges.py",
+        "(root >= 0) & ~is_root[np.where(root >= 0, root, 0)],",
+        "(root >= 0)",
+        "the first node of a chain leads to itself",
+    ),
+    Equivalent(
+        "nsysmap/mapping/ranges/launch_ranges.py",
+        "found = (at >= 0) & (ids[np.maximum(at, 0)] == graph_node[asked])",
+        "(ids[np.maximum(at, 0)] == graph_node[asked])",
+        "where it is before the first one it is not equal to it either",
+    ),
 )
 """Mutations that are not tried, and why no test could notice them."""
 

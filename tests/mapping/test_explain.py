@@ -9,9 +9,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from nsysmap.mapping.explain import explain
+from nsysmap.inputs.engine.model import Engine, Layer
+from nsysmap.mapping.explain import _candidate, _layer_at, _tactics, explain
 from nsysmap.mapping.map_kernels import NO_LAUNCH, NOT_ITS
 from nsysmap.mapping.mapped_trace import MappedTrace, map_report, map_trace, read_engines
+from nsysmap.mapping.order.kernel_alignment import Alignment
+from nsysmap.names.decode import affinity, decode
 from nsysmap.output.explain import explain_json, explain_text
 from nsysmap.trace.model import Trace
 from nsysmap.trace.open_report import open_trace
@@ -180,3 +183,42 @@ def test_the_command_prints_text_or_json_and_refuses_what_it_cannot_do(
     assert run(capfd, "map", *files, "--explain", "20", "-o", tmp_path / "map.csv").status == 2
     assert run(capfd, "map", *files, "--json").status == 2
     assert list(tmp_path.iterdir()) == []
+
+
+# --- candidates and neighbours
+# ------------------------------------------------------------------------------
+
+
+def test_a_candidate_matches_by_its_tactic_or_else_by_what_its_name_says() -> None:
+    tactic = "sm80_xmma_gemm_f16f16_f16f16_f16_tn_n_tilesize64x64x32_stage5"
+    engine = Engine(
+        "e.json",
+        (
+            Layer(0, "a", "gemm", tactic=tactic),
+            Layer(1, "b", "gemm"),
+            Layer(2, "c", "gemm", tactic=tactic.replace("64x64x32", "128x64x32")),
+        ),
+        detailed=True,
+    )
+    named, untold, other = (_candidate(engine, 3, at, tactic, 0.5) for at in range(3))
+    assert (named.engine, named.layer, named.match, named.chance) == (3, "a", 1.0, 0.5)
+    like = affinity(decode(tactic), "gemm", "b", ())
+    assert untold.match == like < 1.0
+    assert other.match == affinity(decode(tactic), "gemm", "c", ())
+    assert [one.layer for one in _tactics([engine, engine], tactic)] == ["a", "a"]
+    assert [one.engine for one in _tactics([engine, engine], tactic)] == [0, 1]
+    assert _tactics([engine], "other") == ()
+
+
+def test_the_layer_beside_a_kernel_is_that_of_its_neighbour_within_the_inference() -> None:
+    layers = tuple(Layer(at, name, "gemm") for at, name in enumerate("ab"))
+    engine = Engine("e.json", layers, detailed=True)
+    aligned = Alignment(
+        np.array([0, -1, 1]),
+        *(np.ones(3), np.full(3, -1), np.zeros(3)),
+        *(np.ones(3, np.bool_), np.ones(3, np.bool_), np.zeros(3, np.bool_)),
+        (0, 1),
+        0.0,
+    )
+    found = [_layer_at(engine, aligned, at) for at in range(-1, 4)]
+    assert found == [None, "a", None, "b", None]
