@@ -340,6 +340,8 @@ def _is_type(node: ast.expr) -> bool:
     """Whether an expression is one type or another, by the letters with which types begin."""
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitOr):
         return _is_type(node.left) and _is_type(node.right)
+    if isinstance(node, ast.Subscript):
+        return _is_type(node.value)  # of what
     name = node.id if isinstance(node, ast.Name) else ""
     return name in {"int", "float", "str", "bytes"} or (name[:1].isupper() and not name.isupper())
 

@@ -243,3 +243,28 @@ def test_a_payload_s_onnx_nodes_decide_before_the_order_does() -> None:
 )
 def test_the_nodes_of_a_payload(payload: str, nodes: tuple[str, ...]) -> None:
     assert payload_nodes(payload) == nodes
+
+
+def test_a_region_may_be_the_first_layer_of_its_engine() -> None:
+    found = resolved([[(REGION, ["$$myelin$$tag"]), "b"]], engine(REGION, "b"), used=[1, 2])
+    assert found.layer.tolist() == [0, 0, 1]
+    assert found.inner.tolist() == [False, True, False]
+    assert found.engine.tolist() == [0, 0, 0]
+
+
+def test_the_first_payload_of_a_trace_decides_like_any_other() -> None:
+    layers = tuple(Layer(at, "x", "gemm", onnx=(f"n{at}",)) for at in range(2))
+    found = resolved([[("x", [], onnx("n1"))]], Engine("x.json", layers, detailed=True))
+    assert found.layer.tolist() == [1]
+    assert found.ambiguous.tolist() == [False]
+
+
+def test_calls_outside_all_others_share_a_group_and_each_call_has_its_own_engine() -> None:
+    one, other = engine("a", "b"), engine("c", "d")
+    found = resolved([["c", "d"], ["a", "b"], ["a"]], one, other)
+    assert found.engine.tolist() == [1, 1, 0, 0, 0]
+    assert found.layer.tolist() == [2, 3, 0, 1, 0]
+    # of two that know all, the one with fewer layers left over
+    larger = engine("a", "b", "e", "f")
+    assert resolved([["a", "b"]], larger, one).engine.tolist() == [1, 1]
+    assert resolved([["a", "b"]], one, larger).engine.tolist() == [0, 0]
