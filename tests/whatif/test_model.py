@@ -8,14 +8,22 @@ from math import hypot
 import numpy as np
 import pytest
 
+from nsysmap.core.engine_schema import CHAIN_LAYERS, CHAINS, EDGES, LAYERS, TENSORS
+from nsysmap.core.result_schema import MAPPING, ROOFLINE
 from nsysmap.core.table import MISSING, Table
-from nsysmap.core.trace_schema import API_CALLS, GPU_KERNELS, INFERENCES, MEMBERSHIP
+from nsysmap.core.trace_schema import API_CALLS, GPU_KERNELS, INFERENCES, MEMBERSHIP, PYTHON
 from nsysmap.trace.inferences.disturbance import SlowCalls
+from nsysmap.trace.model import Trace
 from nsysmap.whatif.calibration import WITH_ATTRIBUTES_NS
+from nsysmap.whatif.engine_facts import EngineFacts
 from nsysmap.whatif.host_pace import HostPace
 from nsysmap.whatif.model import (
     Model,
     Observed,
+    _hides_work,
+    _interpreter,
+    _roofline,
+    _slowed_down,
     launches_graphs_only,
     lost_share,
     regression_slope,
@@ -24,8 +32,11 @@ from nsysmap.whatif.model import (
 from nsysmap.whatif.profiler import MACHINES, ProfilerCosts
 from nsysmap.whatif.replay import lengths_ns, recorded, replay
 from nsysmap.whatif.spread import (
+    FACTORS,
+    RECORDED,
     all_graphs,
     at_once_ns,
+    graph_spread,
     made_spread,
     only_graphs,
     pauses_ns,
@@ -120,7 +131,11 @@ def model(
 def test_the_time_without_a_change_is_the_replay_s_and_at_most_the_recorded_one(
     recorded_ns: int, before: list[int]
 ) -> None:
-    assert [*model(recorded_ns=recorded_ns).before.values()] == before
+    one = model(recorded_ns=recorded_ns)
+    assert [*one.before.values()] == before
+    assert one.period(one.likely, replay(one.without[SLOW])) == 39_500  # the ends that are given
+    assert not one.held_up
+    assert not one.observed.repetitions
 
 
 def test_it_is_at_least_the_gpu_s_work_on_one_stream_over_all_inferences() -> None:
@@ -135,7 +150,8 @@ def test_it_is_at_least_the_gpu_s_work_on_one_stream_over_all_inferences() -> No
             works=tuple(one._replace(queue=one.number % 2) for one in step.works)
         ),
     )
-    assert before(second) < 1.5 * BUSY
+    side_by_side = model(second, window={"work_of_counted": 3.0})
+    assert side_by_side.before[LIKELY] == side_by_side.period(second)
     longer = model(window={"of_all": 1.5, "work_of_counted": 3.0}, recorded_ns=10**6)
     assert longer.period(longer.likely) == 1.5 * PERIOD
     assert longer.before[LIKELY] == 3 * BUSY
@@ -336,6 +352,89 @@ def test_a_slow_host_is_told_from_a_usual_one(
     assert (says in note, bool(note)) == (True, bool(says))
 
 
+LAUNCH = {"kind": "graph-launch", "process": 1, "start_ns": 15, "end_ns": 16}
+
+
+def launched(calls: list[dict[str, object]], rows: list[dict[str, object]]) -> Trace:
+    made = [
+        {"kernel_id": at, "name": "k", "start_ns": 15, "end_ns": 16, **row}
+        for at, row in enumerate(rows)
+    ]
+    return replace(
+        empty(),
+        api_calls=Table.of_rows(API_CALLS, calls),
+        kernels=Table.of_rows(GPU_KERNELS, made),
+    )
+
+
+def test_a_graph_launch_whose_work_is_nowhere_hides_it() -> None:
+    plain = {**LAUNCH, "kind": "launch"}
+    assert not _hides_work(launched([plain], []))
+    assert not _hides_work(launched([LAUNCH], [{"launch": 0}]))
+    hidden = launched([LAUNCH, LAUNCH], [{"launch": 1}])
+    whole_graphs = _hides_work(hidden)
+    assert whole_graphs
+    assert whole_graphs == _hides_work(launched([LAUNCH], []))
+    unknown = _hides_work(launched([LAUNCH], [{"graph_node_id": 5}]))
+    assert unknown not in ("", whole_graphs)
+    mixed = launched([LAUNCH, plain], [{"graph_node_id": 5, "launch": 1}, {}])
+    assert _hides_work(mixed) == whole_graphs
+    window = window_of(two_kernels())
+    assert _hides_work(hidden, window) == whole_graphs
+    for other in ({"start_ns": 25}, {"process": 2}):
+        elsewhere = launched([LAUNCH | other, LAUNCH], [{"launch": 1}])
+        assert _hides_work(elsewhere) == whole_graphs
+        assert not _hides_work(elsewhere, window)
+
+
+def test_python_is_known_by_its_process_or_by_pytorch() -> None:
+    window = window_of(two_kernels())
+    program = _interpreter(replace(empty(), hosts={1: PYTHON}), window)
+    assert program
+    assert not _interpreter(replace(empty(), hosts={2: PYTHON}), window)
+    assert not _interpreter(empty(), window)
+
+
+def test_the_slowest_thread_shows_how_slow_the_host_was(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked = []
+
+    def found(_: object, thread: int, within: tuple[int, int]) -> SlowCalls | None:
+        asked.append(within)
+        return {0: None, 1: SlowCalls("f", 9, 1.2), 2: SlowCalls("g", 9, 1.5)}[thread]
+
+    monkeypatch.setattr("nsysmap.whatif.model.slow_calls", found)
+    window = replace(window_of(two_kernels()), threads=(0, 1, 2))
+    slowest = _slowed_down(empty(), window)
+    assert slowest is not None
+    assert slowest.api == "g"
+    assert asked == [(10, 40)] * 3
+    assert _slowed_down(empty(), replace(window, threads=(0,))) is None
+
+
+def test_the_share_of_the_peak_that_a_kernel_needs_is_its_layer_s() -> None:
+    reached = [{"layer_id": at, "roofline_fraction": share} for at, share in enumerate((0.25, 0.5))]
+    facts = EngineFacts(
+        layers=Table.empty(LAYERS),
+        tensors=Table.empty(TENSORS),
+        edges=Table.empty(EDGES),
+        chains=Table.empty(CHAINS),
+        chain_layers=Table.empty(CHAIN_LAYERS),
+        roofline=Table.of_rows(ROOFLINE, reached),
+        bindings=(),
+    )
+    layers: list[dict[str, object]] = [{"layer_id": 0}, {}, {"layer_id": 1}, {"layer_id": 2}]
+    mapped = replace(model().observed, mapping=Table.of_rows(MAPPING, layers))
+    rows = np.array([2, 0, 1, 3])
+    shares = _roofline(mapped, facts, rows)
+    assert np.nan_to_num(shares, nan=-1).tolist() == [0.5, 0.25, -1, -1]
+    for observed, known in ((mapped, None), (model().observed, facts)):
+        assert np.isnan(_roofline(observed, known, rows)).all()
+    none = replace(facts, roofline=Table.empty(ROOFLINE))
+    assert np.isnan(_roofline(mapped, none, rows)).all()
+
+
 # --- how far off
 # ---
 
@@ -349,6 +448,10 @@ def test_the_range_of_recorded_graphs_is_the_root_of_the_sum_of_its_parts() -> N
     assert below == pytest.approx(0.6 * both, rel=1e-6)
     assert above == pytest.approx(hypot(0.5 * both, 0.25 / 3 * found.work_ns), rel=1e-6)
     passes = replace(found, window=replace(found.window, inferences_a_pass=2))
+    scale, factor = RECORDED, FACTORS.recorded_graph
+    dynamic = graph_spread(found, one, scale, factor, dynamic=True)
+    assert dynamic[0] == below
+    assert dynamic[1] == pytest.approx(hypot(above, 0.12 * found.work_ns))
     twice = hypot(500 * 4, 5_000, 0.05 * passes.work_ns, 0.35 * 8_000)
     assert recorded_spread(passes)[0] == pytest.approx(0.6 * twice, rel=1e-6)
 

@@ -167,6 +167,37 @@ def test_a_stream_may_wait_for_several() -> None:
     assert waits(calls, kernels, told, [event(5, 8, 3), event(4, 8, 4)]) == [(), (), (0, 1)]
 
 
+def test_a_stream_does_not_wait_for_itself() -> None:
+    calls = [call(0), call(10), call(20, RECORD), call(30, WAIT), call(40)]
+    kernels = [kernel(0, 1, 2, 9), kernel(1, 3, 4, 8), kernel(4, 5, 6, 8)]
+    assert waits(calls, kernels, [event(2, 8, 3)], [event(3, 8, 3)]) == [(), (), ()]
+    # nor for its own record where another stream's is not known by its number either
+    calls = [call(0), call(10, RECORD), call(20), call(30, RECORD), call(40, WAIT), call(50)]
+    kernels = [kernel(0, 1, 2, 8), kernel(2, 3, 4, 9), kernel(5, 5, 6, 8)]
+    assert waits(calls, kernels, [], [event(4, 8, None)]) == [(), (), (1,)]
+
+
+def test_of_a_graph_the_node_that_begins_first_waits_for_an_event() -> None:
+    calls = [call(0), call(10, RECORD), call(20, WAIT), call(30)]
+
+    def launched(first: int, second: int) -> list[Row]:
+        return [
+            kernel(0, 1, 2),
+            kernel(3, 10, 20, first, graph_node_id=1),
+            kernel(3, 30_000, 40_000, second, graph_node_id=2),
+        ]
+
+    told, asked = [event(1, 7, 3)], [event(2, 8, 3)]
+    assert waits(calls, launched(8, 9), told, asked)[1] == ()  # nodes wait for nodes alone
+    mixed = [{**row, "graph_node_id": MISSING} for row in launched(9, 8)]
+    assert waits(calls, mixed, told, asked) == [(), (), ()]
+    mixed = [{**row, "graph_node_id": MISSING} for row in launched(8, 8)]
+    assert waits(calls, mixed, told, asked) == [(), (0,), ()]
+    partly = launched(8, 9)
+    del partly[1]["graph_node_id"]
+    assert waits(calls, partly, told, asked) == [(), (0,), ()]
+
+
 # --- the nodes of a graph
 # ---
 
@@ -207,6 +238,7 @@ def test_a_node_may_begin_before_the_end_of_the_one_before_it(
     start: int, waits_for: tuple[int, ...]
 ) -> None:
     assert nodes((0, 10_000, 1), (start, 30_000, 1))[1] == waits_for
+    assert nodes((0, 1_500, 1), (0, 30_000, 1)) == [(), ()]
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from nsysmap.core.engine_schema import CHAIN_LAYERS, CHAINS, EDGES, LAYERS, TENSORS
+from nsysmap.core.result_schema import MAPPING, ROOFLINE
 from nsysmap.core.table import MISSING, Table
 from nsysmap.core.trace_schema import MEMCPYS
 from nsysmap.whatif.branches import (
@@ -16,7 +18,7 @@ from nsysmap.whatif.branches import (
     on_auxiliary_streams,
     placed_on_streams,
 )
-from nsysmap.whatif.change import Change
+from nsysmap.whatif.change import REFORMATS, Change
 from nsysmap.whatif.changes import (
     CannotTell,
     Changed,
@@ -34,6 +36,7 @@ from nsysmap.whatif.changes import (
     without_kernels,
     without_waits,
 )
+from nsysmap.whatif.engine_facts import EngineFacts
 from nsysmap.whatif.model import Model
 from nsysmap.whatif.plans import Plan, plan_of
 from nsysmap.whatif.profiler import MACHINES, Machine
@@ -183,6 +186,13 @@ def test_kernels_that_are_dropped_are_those_of_the_layers_in_the_replay() -> Non
     assert figures(found.assumptions)[-1] == "2"
     assert isinstance(plan_of(model(), Change("drop-layers", layers=("other",))), DoesNotApply)
     assert isinstance(plan_of(model(), Change("drop-layers")), DoesNotApply)
+    reasons = [
+        found.reason
+        for layers in (("other",), (), REFORMATS)
+        for found in (plan_of(model(), Change("drop-layers", layers=layers)),)
+        if isinstance(found, DoesNotApply)
+    ]
+    assert ["reformat" in reason for reason in reasons] == [False, True, True]
 
 
 def test_without_runs_of_layers_nothing_is_joined() -> None:
@@ -354,6 +364,43 @@ def test_more_streams_are_planned_for_and_fewer_are_the_bound() -> None:
     assert isinstance(
         plan(model(branching()), "aux-streams").makes[0](branching(), LIKELY), DoesNotApply
     )
+
+
+def layered(machine: Machine, *, opaque: bool = False) -> list[Changed]:
+    """The ways to run an engine whose second to fifth layer read from the first alone."""
+    timeline = program(kernels=[1_000] * 5, inferences=2)
+    layers = [
+        {"layer_id": at, "name": f"l{at}", "kind": "foreign_node" if opaque else "conv"}
+        for at in range(5)
+    ]
+    tensors = [{"layer_id": at, "name": f"t{at}", "direction": "out"} for at in range(5)]
+    tensors += [{"layer_id": at, "name": "t0" if at else "x", "direction": "in"} for at in range(5)]
+    facts = EngineFacts(
+        layers=Table.of_rows(LAYERS, layers),
+        tensors=Table.of_rows(TENSORS, tensors),
+        edges=Table.of_rows(EDGES, [{"from_layer": 0, "to_layer": at} for at in range(1, 5)]),
+        chains=Table.empty(CHAINS),
+        chain_layers=Table.empty(CHAIN_LAYERS),
+        roofline=Table.empty(ROOFLINE),
+        bindings=("x",),
+    )
+    mapping: list[dict[str, object]] = [{}]
+    mapping += [{"layer_id": at % 5} for at in range(10)]
+    one = model(timeline, facts=facts)
+    one = replace(one, observed=replace(one.observed, mapping=Table.of_rows(MAPPING, mapping)))
+    return [make(timeline, machine) for make in plan(one, "aux-streams").makes]
+
+
+@pytest.mark.parametrize(("machine", "event_ns"), [(LIKELY, 450), (QUICK, 351), (SLOW, 608)])
+def test_layers_run_on_four_more_streams_or_two(machine: Machine, event_ns: int) -> None:
+    many, few = layered(machine)
+    assert isinstance(many, Timeline)
+    assert isinstance(few, Timeline)
+    for made, queues in ((many, [0, 0, 1, 2, 3]), (few, [0, 0, 1, 2, 0])):
+        steps = of_inference(made, 1)
+        assert [one.works[0].queue for one in steps] == queues
+        assert [one.own_ns for one in steps] == [2 * event_ns * (at > 0) for at in queues]
+    assert all(isinstance(made, CannotTell) for made in layered(machine, opaque=True))
 
 
 def test_pinned_copies_are_told_of_with_their_rates() -> None:

@@ -134,9 +134,9 @@ def test_empty_ranges_show_the_cost_of_a_range(lengths: list[int], cost: int) ->
 
 def test_between_two_calls_each_event_of_a_range_and_each_edge_of_a_call_counts() -> None:
     events, calls = np.array([10, 20, 30]), np.array([15, 25])
-    left, right = np.array([10, 11, 10, 0]), np.array([31, 20, 30, 10])
+    left, right = np.array([10, 11, 10, 0, 16]), np.array([31, 20, 30, 10, 26])
     parts = profiler_parts(events, left, right, calls, PROFILER)
-    assert parts.tolist() == [3 * 7 + 3 * 30, 2 * 30, 2 * 7 + 3 * 30, 30]
+    assert parts.tolist() == [3 * 7 + 3 * 30, 2 * 30, 2 * 7 + 3 * 30, 30, 7 + 2 * 30]
 
 
 # --- the machines
@@ -160,6 +160,10 @@ def test_each_bound_is_on_its_own_side_of_the_likely_machine() -> None:
         assert getattr(quick, name) < getattr(likely, name) < getattr(slow, name), name
     for name in ("node_saved_ns", "queued_saved_ns", "memset_saved_ns", "copied_ns"):
         assert getattr(quick, name) > getattr(likely, name) > getattr(slow, name), name
+    # as estimated, without more or less
+    assert (likely.launch, likely.own, likely.node_ns, likely.returned_ns) == (1.0, 1.0, 0, 0)
+    assert slow.locked < 1  # it is a share
+    assert slow.copied_ns == 0
     assert [one.branches_ns for one in MACHINES] == [1_000, 0, 7_000]
     assert [one.restart_ns for one in MACHINES] == [0, 0, 10_000]
 

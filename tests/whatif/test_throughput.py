@@ -68,6 +68,11 @@ def test_copies_to_the_host_are_part_of_an_inference_on_the_gpu_and_others_are_n
         weights={1: 1.0},
     )
     assert phases_of(between, ({0: 100, 1: 200},))[0].in_flight == 1.0
+    later = timeline(  # an inference begins with its first kernel
+        (submit(0, at(1, 0, 100)), submit(1, at(2, 90, 120), at(3, 120, 200))),
+        weights={1: 1.0},
+    )
+    assert phases_of(later, ({0: 100, 1: 200},))[0].in_flight == 1.0
 
 
 @pytest.mark.parametrize(("in_flight", "overlaps"), [(2.0, False), (2.1, True), (0.0, False)])
