@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nsysmap.core import intervals
-from nsysmap.core.table import MISSING, Table
+from nsysmap.core.table import MISSING, IntArray, Table
 from nsysmap.core.trace_schema import (
     API_CALLS,
     CUDA_GRAPH_NODES,
@@ -30,6 +30,7 @@ from nsysmap.core.trace_schema import (
     SYNCS,
 )
 from nsysmap.timing.idle import intervals as idle
+from nsysmap.timing.idle.causes import IdleEvidence, IdlePieces, joined
 from nsysmap.timing.idle.intervals import find_gaps
 from nsysmap.trace.model import Trace
 
@@ -453,3 +454,108 @@ def test_a_gap_lasts_from_its_begin_to_its_end(program: Program) -> None:
 def test_work_without_gaps_has_no_gap_rows() -> None:
     assert len(gaps_of(Program((), (Work(0, 5, None), Work(5, 9, None)), (), (), ()))) == 0
     assert len(gaps_of(Program((), (), (), (), ()))) == 0
+
+
+# --- pieces of idle time
+# ---
+
+
+def pieces(*rows: tuple[int, int, int, int, int, int]) -> IdlePieces:
+    """Pieces as (owner, start, end, cause, evidence, proof's start)."""
+    owner, start, end, cause, evidence, proof = np.array(rows, np.int64).reshape(-1, 6).T
+    return IdlePieces(owner, start, end, cause, evidence, proof, proof + 1)
+
+
+FIRST = (0, 10, 20, 1, 2, 3)
+
+
+@pytest.mark.parametrize(
+    ("second", "apart"),
+    [
+        ((0, 20, 30, 1, 2, 3), False),
+        ((0, 21, 30, 1, 2, 3), True),  # not next to it
+        ((1, 20, 30, 1, 2, 3), True),  # of another interval
+        ((0, 20, 30, 2, 2, 3), True),  # another cause
+        ((0, 20, 30, 1, 3, 3), True),  # other evidence
+        ((0, 20, 30, 1, 2, 4), True),  # another row of the same name
+        ((0, 20, 20, 1, 2, 3), None),  # of no length
+    ],
+)
+def test_neighbours_of_one_cause_and_evidence_become_one_piece(
+    second: tuple[int, int, int, int, int, int], apart: bool | None
+) -> None:
+    last = (5, 50, 60, 1, 2, 3)
+    for parts in ([pieces(FIRST, second, last)], [pieces(last, second), pieces(FIRST)]):
+        found = joined(parts)
+        rows = list(
+            zip(
+                *(column.tolist() for column in vars_of(found)[:6]),
+                strict=True,
+            )
+        )
+        one = (0, 10, 30, 1, 2, 3)
+        assert rows == [
+            *((FIRST, second) if apart else (FIRST,) if apart is None else (one,)),
+            last,
+        ]
+        assert found.proof_end_ns.tolist() == [row[5] + 1 for row in rows]
+
+
+def vars_of(found: IdlePieces) -> list[IntArray]:
+    return [getattr(found, name) for name in IdlePieces.__dataclass_fields__]
+
+
+def test_no_pieces_are_none() -> None:
+    assert [len(column) for column in vars_of(joined([pieces()]))] == [0] * 7
+    assert [len(column) for column in vars_of(joined([pieces((0, 9, 9, 1, 2, 3))]))] == [0] * 7
+
+
+def test_evidence_is_written_with_what_it_is() -> None:
+    assert [IdleEvidence(kind, "x").text for kind in ("call", "range", "profiler", "inferred")] == [
+        *("x", "range x", "profiler: x", "profiler, inferred: x")
+    ]
+
+
+def shown(program: Program) -> list[tuple[int, int, str, str]]:
+    """The idle time of each cause with what shows it, in ticks."""
+    gaps = gaps_of(program)
+    return list(
+        zip(
+            (gaps.ints("start_ns") // TICK).tolist(),
+            (gaps.ints("end_ns") // TICK).tolist(),
+            map(str, gaps.text("cause").list()),
+            map(str, gaps.text("evidence").list()),
+            strict=True,
+        )
+    )
+
+
+def test_each_part_of_an_idle_time_has_the_row_that_shows_it() -> None:
+    """On one thread: a wait, the program's range, a poll outside all ranges, a flush of nsys's, and
+    the launch at last.
+    """
+    calls = (
+        Call(7, 0, 2, "cudaLaunchKernel", "launch"),
+        Call(7, 12, 20, "cudaStreamSynchronize", "sync"),
+        Call(7, 60, 62, "cudaLaunchKernel", "launch"),
+    )
+    program = Program(
+        calls,
+        (Work(4, 10, 0), Work(63, 70, 2)),
+        ranges=((7, 22, 30, "mine"), (8, 31, 40, "other's")),
+        overheads=((7, 45, 48), (8, 50, 52)),
+        enqueues=((7, 55, 62),),
+        waits=((7, 25, 28), (7, 32, 38), (8, 40, 44)),
+    )
+    assert shown(program) == [
+        (10, 12, "host", "no CUDA call"),
+        (12, 20, "sync", "cudaStreamSynchronize"),
+        (20, 22, "host", "no CUDA call"),
+        (22, 30, "host", "range mine"),
+        (30, 32, "host", "no CUDA call"),
+        (32, 38, "no-work", "poll"),
+        (38, 45, "host", "no CUDA call"),
+        (45, 48, "profiler", "profiler: flush"),
+        (48, 55, "host", "no CUDA call"),
+        (55, 63, "launch", "cudaLaunchKernel"),
+    ]

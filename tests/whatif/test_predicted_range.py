@@ -10,10 +10,16 @@ from math import hypot
 import numpy as np
 import pytest
 
-from nsysmap.core.table import Table
+from nsysmap.core.table import IntArray, Table
 from nsysmap.core.trace_schema import GPU_KERNELS, INFERENCES
 from nsysmap.whatif.change import Change
-from nsysmap.whatif.changes import without_waits
+from nsysmap.whatif.changes import (
+    DoesNotApply,
+    as_cuda_graph,
+    without_host_gap,
+    without_kernels,
+    without_waits,
+)
 from nsysmap.whatif.model import Model, NoModel
 from nsysmap.whatif.predict import (
     _between_ns,
@@ -24,6 +30,7 @@ from nsysmap.whatif.predict import (
     _period,
     _python_reason,
     _replayed,
+    _saving_in_a_graph,
     predicted,
 )
 from nsysmap.whatif.profiler import MACHINES
@@ -160,9 +167,15 @@ def test_more_kernels_at_once_take_at_least_what_the_hardware_needs() -> None:
     assert _period(one, ASYNC, timeline, 10**6, None) == 2 * PERIOD
 
 
-def seen(*, need: float = 1.0, fields: dict[str, object] | None = None) -> Model:
-    """The program as recorded by 100 us an inference, in which the GPU works for 30 of 100 us."""
-    timeline = each_step(
+def seen(
+    made: Timeline | None = None,
+    *,
+    need: float = 1.0,
+    each_ns: int = 15_000,
+    fields: dict[str, object] | None = None,
+) -> Model:
+    """The program as recorded by 100 us an inference, in which two kernels take so long each."""
+    timeline = made or each_step(
         two_kernels(),
         lambda step: step._replace(works=tuple(w._replace(need=need) for w in step.works)),
     )
@@ -170,11 +183,12 @@ def seen(*, need: float = 1.0, fields: dict[str, object] | None = None) -> Model
         "begin_ns": np.array([1_000_000]),
         "end_ns": np.array([1_100_000]),
     }
-    one = model(timeline, window=window)
+    one = model(timeline, bounds=(timeline, timeline) if made else None, window=window)
+    begins = [1_010_000, 1_050_000, *range(5_000_000, 20_000_000, 1_000_000)]  # others: elsewhere
     rows = [
-        {"kernel_id": at, "name": "k", "process": 1, "device": 0, "start_ns": 1_000_000 + begin,
-         "end_ns": 1_000_000 + begin + 15_000, **(fields or {})}
-        for at, begin in enumerate((10_000, 50_000))
+        {"kernel_id": at, "name": "k", "process": 1, "device": 0, "start_ns": begin,
+         "end_ns": begin + each_ns, **(fields or {})}
+        for at, begin in enumerate(begins)
     ]  # fmt: skip
     trace = replace(empty(), kernels=Table.of_rows(GPU_KERNELS, rows))
     return replace(one, observed=replace(one.observed, trace=trace))
@@ -318,6 +332,96 @@ def test_a_row_has_the_figures_of_its_replays() -> None:
     assert found["low_after_ns"] == low_after
     assert found["high_after_ns"] == max(high_after, times[0])
     assert not found["kernels_beside"]
+
+
+def test_where_kernels_fill_the_gpu_the_saving_is_limited_and_so_is_its_range() -> None:
+    """80 of 100 us are kernels': of 50 us of the host's own work little can be saved."""
+    timeline = each_step(
+        two_kernels(host_ns=50_000),
+        lambda step: step._replace(works=tuple(w._replace(need=1.0) for w in step.works)),
+    )
+    one = seen(timeline, each_ns=40_000)
+    before = one.before[LIKELY]
+    assert before == PERIOD + 50_000
+    most = _gpu_allows(one, Change("no-host-gap"), timeline)
+    assert most == before - (80_000 - 2 * LIKELY.queued_saved_ns)
+    found = row(one, Change("no-host-gap"))
+    changed = [
+        one.period(without)
+        for without in map(without_host_gap, one.without.values())
+        if isinstance(without, Timeline)
+    ]
+    spread = 0.6 * (max(changed) - min(changed)) / 2 + 0.007 * before
+    assert (found["saving_ns"], found["after_ns"]) == (most, before - most)
+    assert found["low_saving_ns"] == round(min(most - spread, _low(one, changed, spread)))
+    assert found["high_saving_ns"] == round(most + spread)
+    assert not len(predicted(one, [Change("no-host-gap")]).whatif_inferences)
+    assert row(seen(timeline, each_ns=15_000), Change("no-host-gap"))["saving_ns"] == 50_000
+
+
+def _low(one: Model, changed: list[int], spread: float) -> float:
+    return min(now - then for now, then in zip(one.before.values(), changed, strict=True)) - spread
+
+
+def test_a_graph_of_python_s_is_compared_with_another_run() -> None:
+    one = model(interpreter="Python")
+    graphs = Change("cuda-graph")
+    found = row(one, graphs)
+    times = {
+        machine: one.period(changed)
+        for machine, timeline in one.without.items()
+        for changed in (as_cuda_graph(timeline, branches_ns=machine.branches_ns),)
+        if isinstance(changed, Timeline)
+    }
+    likely = as_cuda_graph(one.likely, branches_ns=LIKELY.branches_ns)
+    assert isinstance(likely, Timeline)
+    low_after, high_after = _between_ns(one, graphs, likely, [times])
+    told = PERIOD - times[LIKELY]
+    assert found["saving_ns"] == told
+    spread = 0.6 * (max(times.values()) - min(times.values())) / 2 + 0.007 * PERIOD
+    savings = [one.before[machine] - times[machine] for machine in MACHINES]
+    apart = hypot(PERIOD - _least_ns(one), high_after - times[LIKELY])
+    assert found["low_saving_ns"] == round(min(min(savings) - spread, told - apart))
+    apart = hypot(_most_ns(one) - PERIOD, times[LIKELY] - low_after)
+    high = max(max(savings) + spread, told + apart)
+    assert found["high_saving_ns"] == round(min(high, _most_ns(one) - low_after))
+    plain = row(model(), graphs)
+    assert plain["low_saving_ns"] == round(min(savings) - spread)
+    assert plain["high_saving_ns"] == round(
+        min(max(savings) + spread, _most_ns(model()) - low_after)
+    )
+
+
+class Half:
+    """In place of what finds kernels by name: those of 10 us."""
+
+    def matching(self, _: object) -> IntArray:
+        return np.arange(1, 17, 2)
+
+    def named(self, _: object) -> str:
+        return "half"
+
+
+def test_what_drops_kernels_has_the_saving_in_a_graph_in_its_range() -> None:
+    one = model()
+    vars(one)["selection"] = Half()
+    found = row(one, Change("drop-layers", layers=("half",)))
+    dropped = frozenset(range(1, 17, 2))
+    likely = without_kernels(one.likely, dropped)
+    made = as_cuda_graph(one.likely, branches_ns=LIKELY.branches_ns)
+    assert isinstance(likely, Timeline)
+    assert isinstance(made, Timeline)
+    less = without_kernels(made, dropped)
+    assert isinstance(less, Timeline)
+    in_a_graph = one.period(made) - one.period(less)
+    assert found["saving_ns"] == PERIOD - one.period(likely)
+    assert int(str(found["low_saving_ns"])) <= in_a_graph <= int(str(found["high_saving_ns"]))
+    assert _saving_in_a_graph(one, lambda timeline, _: without_kernels(timeline, dropped)) == (
+        in_a_graph
+    )
+    assert _saving_in_a_graph(one, lambda _, __: DoesNotApply("no")) is None
+    graphs = model(made, bounds=(made, made))
+    assert _saving_in_a_graph(graphs, lambda timeline, _: timeline) is None
 
 
 def test_single_inferences_have_their_times_before_and_after() -> None:
