@@ -12,19 +12,30 @@ from statistics import median
 import numpy as np
 import pytest
 
-from nsysmap.core.table import MISSING
+from nsysmap.core.table import MISSING, Table
+from nsysmap.core.trace_schema import (
+    API_CALLS,
+    GPU_KERNELS,
+    INFERENCES,
+    NVTX_RANGES,
+    OVERHEADS,
+    SYNCS,
+)
 from nsysmap.mapping.mapped_trace import MappedTrace, map_report
 from nsysmap.trace.model import Trace
 from nsysmap.whatif.calibration import calibrate
 from nsysmap.whatif.early import MOVED_NS, begins_early, runs_at_once
 from nsysmap.whatif.pieces import waited_for
-from nsysmap.whatif.profiler import profiler_costs
+from nsysmap.whatif.profiler import ProfilerCosts, profiler_costs
 from nsysmap.whatif.read_timeline import _with_late_waits, read_timeline
 from nsysmap.whatif.replay import period_ns, recorded, replay
-from nsysmap.whatif.timeline import Timeline, all_steps, all_works
+from nsysmap.whatif.timeline import ALL_QUEUES, Timeline, all_steps, all_works
 from nsysmap.whatif.window import Window, steady_window
 from tests.places import FIXTURES
+from tests.whatif.test_replay import COSTS
 from tests.whatif.test_replay import step as call
+from tests.whatif.test_window import stretches
+from tests.whatif.test_window import trace as empty
 
 KERNELS_ONLY = (
     "bert_trt10/sync.sqlite",
@@ -342,3 +353,83 @@ def test_waits_return_late_in_a_few_inferences_or_in_none(lags: list[int], left:
     # without inferences nothing is usual
     alone = _with_late_waits([*steps], ends[:1])
     assert [one.lag_ns for one in alone] == [0] * 10
+
+
+# --- a trace of a few rows
+# ---
+
+
+def of_rows(*, api: str = "cudaStreamSynchronize", return_ns: int = 60) -> Timeline:
+    """Two inferences of one thread: each launches a kernel, and waits for it."""
+    calls = [
+        ("cudaLaunchKernel", "launch", 1_000, 1_100),
+        (api, "sync", 1_200, 1_900),
+        ("cudaLaunchKernel", "launch", 2_500, 2_600),
+        (api, "sync", 2_700, 3_400),
+    ]
+    made = [
+        {"api": name, "kind": kind, "process": 1, "thread": 7, "start_ns": start, "end_ns": end}
+        for name, kind, start, end in calls
+    ]
+    kernels = [
+        {"kernel_id": at, "name": "k", "process": 1, "device": 0, "stream": 13, "launch": 2 * at,
+         "launch_start_ns": calls[2 * at][2], "start_ns": start, "end_ns": end}
+        for at, (start, end) in enumerate(((1_150, 1_800), (2_650, 3_300)))
+    ]  # fmt: skip
+    trace = replace(
+        empty(),
+        api_calls=Table.of_rows(API_CALLS, made),
+        kernels=Table.of_rows(GPU_KERNELS, kernels),
+        syncs=Table.of_rows(SYNCS, [{"launch": at, "stream": 13} for at in (1, 3)]),
+        nvtx_ranges=Table.of_rows(
+            NVTX_RANGES, [{"process": 1, "thread": 7, "start_ns": 2_000, "end_ns": 2_010}]
+        ),
+        overheads=Table.of_rows(
+            OVERHEADS, [{"thread": 7, "name": "flush", "start_ns": 2_100, "end_ns": 2_300}]
+        ),
+    )
+    inferences = [
+        {"inference": at, "process": 1, "thread": 7, "device": 0, "enqueue_start_ns": start,
+         "enqueue_end_ns": end, "gpu_end_ns": gpu_end}
+        for at, (start, end, gpu_end) in enumerate(((1_000, 1_150, 1_800), (2_400, 2_650, 3_300)))
+    ]  # fmt: skip
+    window = replace(stretches(), begin_ns=np.array([0]), end_ns=np.array([10_000]))
+    return read_timeline(
+        trace,
+        Table.of_rows(INFERENCES, inferences),
+        window,
+        replace(COSTS, return_ns=return_ns),
+        ProfilerCosts(own_calls=True, call_ns=50, edge_ns=30, range_ns=7),
+        lambda rows: np.full(len(rows), np.nan),
+    )
+
+
+def test_each_call_is_a_step_with_what_the_thread_did_before_it() -> None:
+    (steps,) = of_rows().threads
+    assert [
+        (one.kind, one.inference, one.enqueue, one.own_ns, one.own_profiler_ns, one.outside_ns)
+        for one in steps
+    ] == [
+        ("submit", 0, True, 0, 0, 0),
+        ("sync", 0, False, 100, 30, 50),
+        ("submit", 1, True, 600, 2 * 7 + 30 + 200, 500),  # a range, an edge, and the flush
+        ("sync", 1, False, 100, 30, 50),
+    ]
+    assert [(one.call_ns, one.call_profiler_ns) for one in steps] == [(100, 50), (400, 0)] * 2
+    assert [one.queue for one in steps] == [0] * 4
+    assert [(one.lag_ns, one.target, one.graph) for one in steps] == [(0, MISSING, False)] * 4
+    assert [
+        (one.number, one.row, one.kind, one.queue, one.start_ns, one.end_ns, one.dur_ns)
+        for one in all_works(of_rows())
+    ] == [(0, 0, "kernel", 0, 1_150, 1_800, 650), (1, 1, "kernel", 0, 2_650, 3_300, 650)]
+    assert {(one.lead_ns, one.after, one.need, one.pinned) for one in all_works(of_rows())} == {
+        (0, (), 1.0, 1.0)
+    }
+    assert not any(one.early or one.at_once or one.submitted for one in all_works(of_rows()))
+
+
+def test_a_wait_is_for_an_event_for_a_stream_or_for_all() -> None:
+    events = [one for one in all_steps(of_rows(api="cudaEventSynchronize")) if one.kind == "sync"]
+    assert [(one.queue, one.target) for one in events] == [(ALL_QUEUES, 0), (ALL_QUEUES, 1)]
+    device = [one for one in all_steps(of_rows(api="cudaDeviceSynchronize")) if one.kind == "sync"]
+    assert [(one.queue, one.target) for one in device] == [(ALL_QUEUES, MISSING)] * 2
