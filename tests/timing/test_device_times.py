@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from nsysmap.core.report_schema import DEVICE_TIMES
 from nsysmap.core.result_schema import GAPS
 from nsysmap.core.table import Table
-from nsysmap.timing.device_times import idle_totals
+from nsysmap.core.trace_schema import CAPTURE, GPU_KERNELS, MEMCPYS, STEADY_STATE
+from nsysmap.timing.device_times import _parts, device_times, hides_work, idle_totals
 from tests.reports import analysis
+from tests.whatif.test_window import trace as empty
 
 
 def test_gaps_are_cut_at_the_ends_of_the_window_and_added_up_by_device_and_cause() -> None:
@@ -83,3 +89,87 @@ def test_copies_count_while_nothing_else_runs() -> None:
     assert len(alone) == len(tables.memcpys) > 0
     expected = sum(max(min(stop, end) - max(start, begin), 0) for start, stop in alone)
     assert device.integer("copies_ns") == expected > 0
+
+
+# --- a GPU that works now and then
+# ---
+
+
+def times(
+    windows: list[dict[str, object]],
+    excluded: dict[int, list[tuple[int, int]]] | None = None,
+    *,
+    hidden: bool = False,
+) -> list[tuple[object, ...]]:
+    """Of a device with kernels at 10 to 30 and 60 to 70 ns and copies at 25 to 40."""
+
+    def row(start: int, end: int, device: int = 0) -> dict[str, object]:
+        return {"device": device, "start_ns": start, "end_ns": end}
+
+    kernels = [row(10, 30), row(60, 70), row(5, 95, 1)]
+    trace = replace(
+        empty(),
+        kernels=Table.of_rows(
+            GPU_KERNELS, [{"kernel_id": at, "name": "k", **one} for at, one in enumerate(kernels)]
+        ),
+        memcpys=Table.of_rows(MEMCPYS, [{"kind": "HtoD", **row(25, 40)}]),
+    )
+    found = device_times(trace, Table.of_rows(STEADY_STATE, windows), excluded or {}, hidden=hidden)
+    names = ("device", "window", "window_ns", "busy_ns", "copies_ns", "idle_ns", "busy_share")
+    return [tuple(one[name] for name in names) for one in found.records()]
+
+
+def test_without_inferences_the_window_of_a_gpu_is_that_of_its_work() -> None:
+    assert times([]) == [
+        (0, "trace", 60, 40, 10, 20, 40 / 60),
+        (1, "trace", 90, 90, 0, 0, 1.0),
+    ]
+    assert times([], {0: [(10, 50)]})[0] == (0, "trace", 60, 40, 10, 20, 40 / 60)
+    assert times([], hidden=True)[0] == (0, "trace", 60, None, None, None, None)
+
+
+def test_with_inferences_it_is_theirs_without_what_does_not_count() -> None:
+    window: dict[str, object] = {"device": 0, "inferences": 3, "start_ns": 0, "end_ns": 100}
+    assert times([window]) == [(0, "inferences", 100, 40, 10, 60, 0.4)]
+    assert times([window], {0: [(20, 28)]}) == [(0, "inferences", 92, 32, 10, 60, 32 / 92)]
+    unknown: dict[str, object] = {"inferences": 3, "start_ns": 0, "end_ns": 100}
+    assert [one[1] for one in times([unknown])] == ["trace", "trace"]
+    elsewhere = {**window, "device": 5}
+    assert times([elsewhere]) == [(5, "inferences", 100, None, None, None, None)]
+    nothing = {**window, "end_ns": 0}
+    assert times([nothing]) == [(0, "inferences", 0, 0, 0, 0, None)]
+
+
+@given(
+    st.integers(0, 30),
+    st.integers(0, 30),
+    st.lists(st.tuples(st.integers(-5, 5), st.integers(1, 8)), max_size=4),
+)
+def test_what_is_left_of_a_window_is_what_no_other_span_has(
+    begin: int, length: int, gaps: list[tuple[int, int]]
+) -> None:
+    at, spans = begin - 5, []
+    for gap, lasts in gaps:
+        start = at + abs(gap)
+        spans.append((start, start + lasts))
+        at = start + lasts
+    parts = _parts((begin, begin + length), spans[::-1])
+    held = [tick for left, right in parts for tick in range(left, right)]
+    assert held == [
+        tick
+        for tick in range(begin, begin + length)
+        if not any(left <= tick < right for left, right in spans)
+    ]
+    assert all(left < right for left, right in parts)
+
+
+@pytest.mark.parametrize(
+    ("traced", "rows", "hides"),
+    [("graph", 0, True), ("graph", 1, False), ("node", 0, False), (None, 0, False)],
+)
+def test_graphs_traced_as_a_whole_without_rows_hide_work(
+    traced: str | None, rows: int, hides: bool
+) -> None:
+    row: dict[str, object] = {"cuda_graph_traces": rows}
+    row |= {} if traced is None else {"cuda_graph_trace": traced}
+    assert hides_work(Table.of_rows(CAPTURE, [row])) == hides
