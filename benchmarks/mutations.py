@@ -18,10 +18,10 @@ may be killed by the others, so that the share is a lower bound.
     python benchmarks/mutations.py --trace traced.json tests/whatif      # … of these anew
     python benchmarks/mutations.py --sample 50 --seed 3 --traced traced.json
 
-runs, of all tests that were traced, those that run the changed lines, the fastest first.  Others can
-hardly notice the change, so that the survivors cost the least time.  The share is a lower bound all
-the same: a test that uses what another test has made (a fixture of the whole module or session, or
-a cached function) is not seen to run those lines, though it may notice.
+runs, of all tests that were traced, those that run the changed lines, the fastest first.  Others
+can hardly notice the change, so that the survivors cost the least time.  The share is a lower bound
+all the same: a test that uses what another test has made (a fixture of the whole module or session,
+or a cached function) is not seen to run those lines, though it may notice.
 """
 
 from __future__ import annotations
