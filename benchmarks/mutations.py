@@ -187,6 +187,36 @@ EQUIVALENT = (
         "what begins where the piece ends has no time in it",
     ),
     Equivalent(
+        "nsysmap/timing/idle/causes.py",
+        "touched = (at < len(left)) & (left[np.minimum(at, len(left) - 1)] < pieces.end_ns)",
+        "((at) <= (len(left)))",
+        "behind all stops of the profiler nothing is found that would be replaced",
+    ),
+    Equivalent(
+        "nsysmap/timing/idle/causes.py",
+        "if len(self.overheads) == 0 or len(pieces.owner) == 0:",
+        "((len(self.overheads) == 0))",
+        "of no pieces none is replaced",
+    ),
+    Equivalent(
+        "nsysmap/inputs/nsys/report_wire.py",
+        "if low.max(initial=0) < 0x80:",
+        "1",
+        "the largest of bytes of which one is 0x80 or more is the same",
+    ),
+    Equivalent(
+        "nsysmap/whatif/model.py",
+        "else (np.zeros(0, np.int64),) * 3",
+        "1",
+        "an inference of no length has no part in any share",
+    ),
+    Equivalent(
+        "nsysmap/whatif/calibration.py",
+        "if len(ends) == 0 or len(rows) == 0:",
+        "((len(ends) == 0))",
+        "of no waits none is taken",
+    ),
+    Equivalent(
         "nsysmap/whatif/calibration.py",
         "& (neighbours.latency_ns < _LATE_NS)",
         "((neighbours.latency_ns) <= (_LATE_NS))",

@@ -4,15 +4,30 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from nsysmap.core.report_schema import DEVICE_TIMES
 from nsysmap.core.result_schema import GAPS
-from nsysmap.core.table import Table
-from nsysmap.core.trace_schema import CAPTURE, GPU_KERNELS, MEMCPYS, STEADY_STATE
-from nsysmap.timing.device_times import _parts, device_times, hides_work, idle_totals
+from nsysmap.core.table import MISSING, Table
+from nsysmap.core.trace_schema import (
+    CAPTURE,
+    GPU_KERNELS,
+    INFERENCES,
+    MEMBERSHIP,
+    MEMCPYS,
+    STEADY_STATE,
+)
+from nsysmap.timing.device_times import (
+    _parts,
+    device_times,
+    hides_work,
+    idle_totals,
+    served_by,
+)
+from nsysmap.trace.inferences.find import Inferences
 from tests.reports import analysis
 from tests.whatif.test_window import trace as empty
 
@@ -95,6 +110,17 @@ def test_copies_count_while_nothing_else_runs() -> None:
 # ---
 
 
+def found_in(number: list[int], rows: list[dict[str, object]]) -> Inferences:
+    """Inferences, with the number of that of each kernel."""
+    of_kernel = np.array(number, np.int64)
+    return Inferences(
+        Table.of_rows(INFERENCES, rows),
+        Table(MEMBERSHIP, {"inference": of_kernel, "position": of_kernel}),
+        np.zeros(0, np.int64),
+        0,
+    )
+
+
 def times(
     windows: list[dict[str, object]],
     excluded: dict[int, list[tuple[int, int]]] | None = None,
@@ -114,7 +140,13 @@ def times(
         ),
         memcpys=Table.of_rows(MEMCPYS, [{"kind": "HtoD", **row(25, 40)}]),
     )
-    found = device_times(trace, Table.of_rows(STEADY_STATE, windows), excluded or {}, hidden=hidden)
+    found = device_times(
+        trace,
+        found_in([MISSING] * 3, []),
+        Table.of_rows(STEADY_STATE, windows),
+        excluded or {},
+        hidden=hidden,
+    )
     names = ("device", "window", "window_ns", "busy_ns", "copies_ns", "idle_ns", "busy_share")
     return [tuple(one[name] for name in names) for one in found.records()]
 
@@ -138,6 +170,28 @@ def test_with_inferences_it_is_theirs_without_what_does_not_count() -> None:
     assert times([elsewhere]) == [(5, "inferences", 100, None, None, None, None)]
     nothing = {**window, "end_ns": 0}
     assert times([nothing]) == [(0, "inferences", 0, 0, 0, 0, None)]
+
+
+def test_a_gpu_without_inferences_of_its_own_is_served_by_the_one_that_has_most() -> None:
+    def served(number: list[int], *inferences: tuple[int, bool, bool]) -> dict[int, int]:
+        kernels = [
+            {"kernel_id": at, "name": "k", "device": device, "start_ns": at, "end_ns": at + 1}
+            for at, device in enumerate((0, 1, 2, 2, 2))
+        ]
+        trace = replace(empty(), kernels=Table.of_rows(GPU_KERNELS, kernels))
+        rows: list[dict[str, object]] = [
+            {"inference": at, "device": device, "complete": complete, "warmup": warmup}
+            for at, (device, complete, warmup) in enumerate(inferences)
+        ]
+        return served_by(trace, found_in(number, rows))
+
+    on_0, on_1 = (0, True, False), (1, True, False)
+    assert served([0, 1, 0, 0, 1], on_0, on_1) == {2: 0}
+    assert served([0, 1, 0, 1, 1], on_0, on_1) == {2: 1}
+    assert served([0, 0, 0, MISSING, MISSING], on_0) == {1: 0, 2: 0}
+    assert served([0, MISSING, 0, 0, 0], (0, True, True)) == {}
+    assert served([0, MISSING, 0, 0, 0], (0, False, False)) == {}
+    assert served([0, 1, 2, 2, 2], on_0, on_1, (2, True, False)) == {}
 
 
 @given(

@@ -47,6 +47,7 @@ def test_what_follows_a_convolution_in_its_stream_may_begin_early() -> None:
     assert early([chain[0], ("k", 20, 30, 8), chain[2]]) == [2]  # the next one of the same stream
     assert early([*chain[1:], (CONVOLUTION, 60, 70, 7)]) == []
     assert early(chain[:1]) == []
+    assert early([chain[0], ("k", 20, 30, 8)]) == []
 
 
 def test_what_overlaps_elsewhere_may_begin_early_behind_the_same_name() -> None:

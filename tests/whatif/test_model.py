@@ -37,6 +37,7 @@ from nsysmap.whatif.spread import (
     all_graphs,
     at_once_ns,
     graph_spread,
+    has_dynamic_shapes,
     made_spread,
     only_graphs,
     pauses_ns,
@@ -433,6 +434,27 @@ def test_the_share_of_the_peak_that_a_kernel_needs_is_its_layer_s() -> None:
         assert np.isnan(_roofline(observed, known, rows)).all()
     none = replace(facts, roofline=Table.empty(ROOFLINE))
     assert np.isnan(_roofline(mapped, none, rows)).all()
+
+
+def test_one_dimension_that_is_not_known_before_the_run_makes_shapes_dynamic() -> None:
+    def dynamic(*dimensions: str | None) -> bool:
+        rows = [
+            {"layer_id": 0, "name": "t", "direction": "in"}
+            | ({} if one is None else {"dimensions": one})
+            for one in dimensions
+        ]
+        tensors = Table.of_rows(TENSORS, rows)
+        facts = EngineFacts(
+            *(Table.empty(LAYERS), tensors, Table.empty(EDGES)),
+            *(Table.empty(CHAINS), Table.empty(CHAIN_LAYERS), Table.empty(ROOFLINE)),
+            (),
+        )
+        return has_dynamic_shapes(facts)
+
+    assert dynamic("1x3", "-1x3")
+    assert dynamic("3x-1", None)
+    assert not dynamic("1x3", "1", None)
+    assert not dynamic("3x-12")
 
 
 # --- how far off

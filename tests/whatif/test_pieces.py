@@ -177,6 +177,13 @@ def test_a_stream_does_not_wait_for_itself() -> None:
     assert waits(calls, kernels, [], [event(4, 8, None)]) == [(), (), (1,)]
 
 
+def test_a_wait_of_the_host_for_a_stream_makes_no_stream_wait() -> None:
+    calls = [call(0), call(10, RECORD), call(20, WAIT), call(30, "cudaStreamSynchronize"), call(40)]
+    kernels = [kernel(0, 1, 2), kernel(4, 5, 6, 8)]
+    assert waits(calls, kernels, [], [event(3, 8, None)]) == [(), ()]
+    assert waits(calls, kernels, [], [event(2, 8, None)]) == [(), (0,)]
+
+
 def test_of_a_graph_the_node_that_begins_first_waits_for_an_event() -> None:
     calls = [call(0), call(10, RECORD), call(20, WAIT), call(30)]
 
