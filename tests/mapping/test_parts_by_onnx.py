@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import csv
+import re
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,12 +14,25 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from nsysmap.core.table import Text
 from nsysmap.inputs.engine.model import Engine, Layer
 from nsysmap.inputs.engine.onnx_model import OnnxModel, OnnxNode, read_model
 from nsysmap.mapping.mapped_trace import map_trace, read_engines
-from nsysmap.mapping.parts.onnx_blocks import ModelGraph, blocks
+from nsysmap.mapping.parts.onnx_blocks import ModelGraph, OnnxBlock, blocks
 from nsysmap.mapping.parts.parts_by_name import PatternPart
-from nsysmap.mapping.parts.parts_by_onnx import place_on_model
+from nsysmap.mapping.parts.parts_by_onnx import (
+    _costs,
+    _ends,
+    _kinds_of,
+    _named,
+    _nodes_of,
+    _Region,
+    _Slot,
+    _slots,
+    _Tree,
+    note_of,
+    place_on_model,
+)
 from nsysmap.network.tables import layers_table
 from nsysmap.trace.open_report import open_trace
 from tests.commands import run
@@ -244,3 +259,177 @@ def test_the_commands_name_nodes_with_a_model(
     assert run(capfd, "analyze", *files, "--onnx", path).status == 0
     # not over its own input
     assert run(capfd, "map", *files, "--onnx", path, "-o", path).status == 2
+
+
+# --- on small models
+# ------------------------------------------------------------------------------
+
+
+def chain(*names: str, constants: Sequence[str] = ()) -> ModelGraph:
+    """Nodes of which each reads what the one before it makes."""
+    nodes = [OnnxNode(name, "Relu", (f"t{at}",), (f"t{at + 1}",)) for at, name in enumerate(names)]
+    fixed = OnnxNode("fixed", "Relu", ("w",), ("v",))
+    return ModelGraph(OnnxModel("m.onnx", (*nodes, fixed), frozenset({"w", "v", *constants})))
+
+
+@pytest.mark.parametrize(
+    ("name", "ends"),
+    [
+        ("{ForeignNode[a...c]}", (0, 2)),
+        ("{ForeignNode[b]}", (1, 1)),
+        ("{ForeignNode[a + b...b + c]}", (0, 2)),  # the first of those, the last of these
+        ("{ForeignNode[w...c]}", (None, 2)),  # a weight
+        ("{ForeignNode[a...fixed]}", (0, None)),  # made of weights alone
+        ("{ForeignNode[x...y]}", (None, None)),
+        ("{ForeignNode[a...x...y...c]}", (0, None)),  # a name may have dots itself
+        ("{ForeignNode[d...e...c]}", (3, 2)),
+        ("{ForeignNode[a_clone_1...c]}", (0, 2)),
+        ("{ForeignNode[(Unnamed Layer* 7)...c]}", (None, 2)),
+    ],
+)
+def test_the_ends_of_a_region_are_the_nodes_of_its_name(
+    name: str, ends: tuple[int | None, int | None]
+) -> None:
+    graph = chain("a", "b", "c", "d...e")
+    assert _ends(graph, name) == ends
+
+
+def test_a_region_holds_what_lies_between_its_ends_and_no_other_layer_names() -> None:
+    graph = chain("a", "b", "c", "d", "e", "f")
+
+    def held(name: str, *others: str, kind: str = "gemm") -> set[int] | None:
+        layers = [Layer(at, other, kind) for at, other in enumerate(others)]
+        return _nodes_of(graph, f"{{ForeignNode[{name}]}}", layers)
+
+    assert held("b...d") == {1, 2, 3}
+    assert held("w...d") == {0, 1, 2, 3}  # from the first node on
+    assert held("b...fixed") == {1, 2, 3, 4, 5, 6}  # to the last one
+    assert held("x...y") is None
+    # what another layer names, and what runs before or after that, is not its
+    assert held("w...d", "b") == {2, 3}
+    assert held("b...fixed", "e") == {1, 2, 3, 6}
+    assert held("b...d", "c") == {3}
+    assert held("b...d", "b") == {1, 2, 3}  # its own ends are its own
+    assert held("b...d", "d") == {1, 2, 3}
+    for kind in ("reformat", "constant", "noop"):
+        assert held("w...d", "b", kind=kind) == {0, 1, 2, 3}
+    assert held("w...d", "{ForeignNode[a...b]}", kind="foreign_node") == {2, 3}
+    assert held("w...d", "a + b") == {2, 3}
+
+
+@pytest.mark.parametrize(
+    ("numbers", "name"),
+    [
+        ((0,), "/l/a/x"),
+        ((0, 1), "/l/a"),
+        ((0, 2), "/l"),  # two of three that lie there
+        ((2, 3), "/l/b/z.../other"),
+        ((0, 1, 2), "/l"),
+        ((3, 4), "/other...plain"),
+    ],
+)
+def test_several_nodes_have_their_path_if_little_else_lies_under_it(
+    numbers: tuple[int, ...], name: str
+) -> None:
+    names = ("/l/a/x", "/l/a/y", "/l/b/z", "/other", "plain", "/l/a/w")
+    nodes = [OnnxNode(one, "Relu", (one,), (f"of {one}",)) for one in names]
+    # the last one is made of weights alone, and is not counted
+    model = OnnxModel("m.onnx", tuple(nodes), frozenset({"/l/a/w", "of /l/a/w"}))
+    assert _Tree.of(model).name(numbers) == name
+
+
+def test_half_of_what_lies_under_a_path_is_too_little_for_it() -> None:
+    names = ("/l/a", "/l/b", "/l/c", "/l/d")
+    nodes = tuple(OnnxNode(one, "Relu", (one,), (f"of {one}",)) for one in names)
+    tree = _Tree.of(OnnxModel("m.onnx", nodes, frozenset()))
+    assert tree.name((0, 1)) == "/l/a.../l/b"
+    assert tree.name((0, 1, 2)) == "/l"
+
+
+@pytest.mark.parametrize(
+    ("word", "kinds"),
+    [
+        ("gemm", ("product",)),
+        ("Add Tanh Sigmoid Sigmoid", ("tanh", "sigmoid")),
+        ("Add TopK", ("topk",)),
+        ("Erf", ("gelu",)),
+        ("AddTanh", ()),
+        ("deconvolution", ("deconvolution", "convolution")),
+    ],
+)
+def test_what_a_part_can_be_in_a_model(word: str, kinds: tuple[str, ...]) -> None:
+    assert _kinds_of(word) == kinds
+
+
+def test_attention_stands_for_its_inside_and_products_run_as_one_or_each_alone() -> None:
+    held = (
+        OnnxBlock("product", (0, 1), ((0,), (1,))),
+        OnnxBlock("attention", (2, 3, 4)),
+        OnnxBlock("product", (2,)),
+        OnnxBlock("softmax", (3,)),
+        OnnxBlock("layernorm", (5,)),
+    )
+    region = _Region(held, ("qk", "attention", "first", "softmax", "norm"), (("q", "k"), *[()] * 4))
+
+    def names(**parts: int) -> list[str]:
+        order = ["qk", "attention", "first", "softmax", "norm"]
+        count = Counter({at: parts.get(name, 0) for at, name in enumerate(order)})
+        return [slot.name for slot in _slots(region, count)]
+
+    assert names() == ["q", "k", "first", "softmax", "norm"]
+    assert names(qk=1) == ["q+k", "first", "softmax", "norm"]
+    assert names(qk=2) == ["q", "k", "first", "softmax", "norm"]
+    assert names(qk=1, attention=1) == ["q+k", "attention", "norm"]
+    kinds = [slot.kind for slot in _slots(region, Counter({1: 1}))]
+    assert kinds == ["product", "product", "attention", "layernorm"]
+
+
+def test_what_parts_are_worth_in_blocks() -> None:
+    slots = [
+        _Slot("product", "p", several=True),
+        _Slot("attention", "a"),
+        _Slot("convolution", "c"),
+        _Slot("layernorm", "n"),
+        _Slot("gelu", "g"),
+    ]
+    costs = _costs([("product",), ("attention",), ("gelu", "tanh"), ("product",)], slots)
+    assert costs.row.tolist() == [0, 1, 2, 0]
+    assert costs.match.tolist() == [
+        [4.0, -12.0, -12.0, -12.0, -12.0],
+        [-12.0, 11.5, -12.0, -12.0, -12.0],  # it stands for three blocks
+        [-12.0, -12.0, -12.0, -12.0, 4.0],
+    ]
+    assert costs.skip.tolist() == [-2.5, 0.0, -3.0, -3.0, -0.3]
+    assert costs.more.tolist() == [[-1.5, -6.0, -6.0, -6.0, -6.0]] * 3
+    assert costs.drop.tolist() == [-5.0, -5.0, -1.5]
+    kinds = ["deconvolution", "softmax", "rmsnorm", "groupnorm"]
+    others = _costs([(kind,) for kind in kinds], [_Slot(kind, "x") for kind in kinds])
+    assert others.skip.tolist() == [-3.0, -2.5, -3.0, -3.0]
+    assert others.drop.tolist() == [-5.0] * 4
+
+
+@pytest.mark.parametrize(("unknown", "placed"), [(0, True), (1, True), (2, True), (3, False)])
+def test_half_of_the_parts_must_be_placed_for_any_to_have_a_name(
+    unknown: int, placed: bool
+) -> None:
+    region = _Region(
+        (OnnxBlock("layernorm", (0,)), OnnxBlock("softmax", (1,))), ("norm", "soft"), ((), ())
+    )
+    words = ["layernorm", "softmax", *["topk"] * unknown, "Add"]
+    parts = [PatternPart(word, 1, (at,)) for at, word in enumerate(words)]
+    found = _named(region, parts)
+    assert found == [*(["norm", "soft"] if placed else [None] * 2), *[None] * (unknown + 1)]
+    assert _named(None, parts) == [None] * len(parts)
+    assert _named(replace(region, blocks=()), parts) == [None] * len(parts)
+    assert _named(region, parts[-1:]) == [None]
+
+
+def test_the_note_counts_kernels_with_a_node_among_those_that_the_trace_does_not_name() -> None:
+    made = chain("a").model
+    some = note_of(made, Text.of(["onnx", "onnx", "pattern", "tag", None]))
+    assert re.findall(r"\d+", some.text) == ["2", "3"]
+    assert some.level == "info"
+    none = note_of(made, Text.of(["tag", None]))
+    assert re.findall(r"\d+", none.text) == []
+    assert note_of(made, Text.of(["pattern"])).text != none.text
+    assert note_of(made, Text.of(["onnx"])).text != none.text
