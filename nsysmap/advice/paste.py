@@ -525,6 +525,21 @@ those.
 PYTHON_BETWEEN = AdvisedChange("make one CUDA graph of all that Python launches", _ALL_OF_PYTHON)
 """Instead of `one-graph` where what is launched between the engines is PyTorch's."""
 
+COMPILE_THE_REST = AdvisedChange(
+    "compile what is launched outside the CUDA graphs too",
+    {
+        **_ALL_OF_PYTHON,
+        PYTORCH: (
+            _line(
+                'torch.compile(whole_step, mode="reduce-overhead")  # with the loss;'
+                " optimizer: capturable=True",
+                brief='torch.compile(whole_step, mode="reduce-overhead")  # with the loss',
+            ),
+        ),
+    },
+)
+"""Instead of `one-graph` and `cuda-graph` where the model is compiled so already."""
+
 _SAMPLED = "nsys profile --{} -t {} -o report {}  # which {}code of the host it is"
 
 
@@ -870,7 +885,13 @@ RULES: Mapping[str, AdvisedChange | ByEvidence] = {
     "fp32-without-tf32": AdvisedChange(
         "let FP32 products use TF32",
         {
-            PYTORCH: (_line('torch.set_float32_matmul_precision("high")'),),
+            PYTORCH: (
+                _line(
+                    'torch.set_float32_matmul_precision("high")  # unless set: small products stay'
+                    " FP32",
+                    brief='torch.set_float32_matmul_precision("high")  # unless it is set already',
+                ),
+            ),
             ANY: (
                 _say(
                     "allow TF32 where products are made: cublasSetMathMode(handle,"
@@ -946,6 +967,18 @@ RULES: Mapping[str, AdvisedChange | ByEvidence] = {
 """What to do about the findings of a rule. For a rule without an entry, its name and the rule's own
 text are used.
 """
+
+_COPIES = RULES["copy-not-overlapped"]
+assert isinstance(_COPIES, AdvisedChange)
+COPY_AHEAD = replace(_COPIES, title="copy for the next {:inference} while this one runs")
+"""Instead of the rule's own advice in a loop: its turns get shorter."""
+
+KEEP_ON_GPU = AdvisedChange(
+    "keep data on the GPU from one {:inference} to the next",
+    {ANY: (_say("copy only what the host changes or needs, or copy while kernels run"),)},
+    around=True,
+)
+"""Instead of it where as much comes back as goes there."""
 
 _TACTICS = "+CUBLAS,+CUBLAS_LT,+CUDNN"
 _SOURCES = {

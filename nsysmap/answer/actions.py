@@ -12,8 +12,11 @@ import numpy as np
 from nsysmap.advice.paste import (
     ALLOCATE_ONCE,
     CHANGES,
+    COMPILE_THE_REST,
+    COPY_AHEAD,
     DATA_LOADER_WORKERS,
     EACH_ENGINE,
+    KEEP_ON_GPU,
     PYTHON_BETWEEN,
     RULES,
     TWO_GRAPHS,
@@ -71,6 +74,17 @@ predicts: it leads where it prices most.
 _OVERLAP = "copy-not-overlapped"
 _OVERLAPPED_BY = frozenset(change.name for change in DECLARED.values() if change.overlaps_copies)
 """Changes whose replay has copies beside kernels."""
+_OVERLAPPED_IN_LOOPS = frozenset(
+    change.name
+    for change in DECLARED.values()
+    if change.overlaps_copies and not change.throughput_only
+)
+"""Those that shorten a turn of a loop whose turns may need each other."""
+# times as long as copies to the GPU, from which on copies from it say that the host works on the
+# same data between two turns
+_BACK = 0.5
+# how PyTorch's compiler names the kernels that it makes
+_INDUCTOR = ("triton_poi_", "triton_red_", "triton_per_", "triton_tem_")
 _UNREPLAYED = {rule: change.name for change in DECLARED.values() for rule in change.stands_in_for}
 """Rules that price idle time, and the change that is against it: where nothing can be replayed,
 they say what may be saved.
@@ -139,6 +153,8 @@ class RunFacts:
     in_order: bool = False
     has_osrt: bool = False  # calls of the operating system were traced
     has_samples: bool = False  # CPU samples were taken
+    # PyTorch's compiler made kernels, and CUDA graphs are launched: of what it takes in
+    compiled: bool = False
 
 
 def run_facts(tables: Mapping[str, Table], program: Program) -> RunFacts:
@@ -171,6 +187,15 @@ def run_facts(tables: Mapping[str, Table], program: Program) -> RunFacts:
         in_order=repeats and not downloads and _in_order(tables),
         has_osrt=tables["capture"].only().flag("has_osrt"),
         has_samples=tables["capture"].only().flag("has_cpu_samples"),
+        compiled=program.pytorch and _compiled(tables),
+    )
+
+
+def _compiled(tables: Mapping[str, Table]) -> bool:
+    """Whether PyTorch's compiler made kernels, and CUDA graphs are launched."""
+    calls, kernels = tables["api_calls"].text("api"), tables["kernels"].text("name")
+    return any(name.startswith(_INDUCTOR) for name in kernels.values) and any(
+        kind_of_call(name) == "graph-launch" for name in calls.values
     )
 
 
@@ -357,11 +382,21 @@ def actions(
             for one in changes
         ]
     replayed = any(row.text("answer") == "answered" for row in tables["whatif"])
+    # also those whose cost another finding has, of the same copies
+    copies = [one for one in tables["findings"] if one.text("rule") == _OVERLAP]
     rules = [
         found
         for row in tables["rule_outcomes"]
-        if _prices(row, told, replayed=replayed)
-        and (found := _rule(row, runs, findings, _at_most_ns(row, tables, units), unit_time))
+        if _prices(row, told, replayed=replayed, repeats=runs.repeats)
+        and (
+            found := _rule(
+                row,
+                runs,
+                copies if row.text("rule") == _OVERLAP else findings,
+                _at_most_ns(row, tables, units, repeats=runs.repeats),
+                unit_time,
+            )
+        )
         is not None
     ]
     rules.sort(key=lambda one: -one.saving.ns)
@@ -375,7 +410,13 @@ def actions(
         if one.name not in _UNREPLAYED
         or one.paste not in [other.paste for other in priced[:place] if other.name in _UNREPLAYED]
     ]
-    first = [one for one in priced if one.name == _WHOLE_ENGINE and one.saving.ns > largest]
+    first = [
+        one
+        for one in priced
+        if one.name in (_WHOLE_ENGINE, _OVERLAP)
+        and not one.throughput_only
+        and one.saving.ns > largest
+    ]
     everything = [*first, *changes, *(one for one in priced if one not in first)]
     return tuple(sorted(everything, key=lambda one: one.throughput_only))
 
@@ -453,11 +494,11 @@ def _the_same(changes: Sequence[Action], runs: RunFacts) -> set[str]:
     return found | {"cuda-graph" if more or runs.program.pytorch else "one-graph"}
 
 
-def _prices(row: Row, told: set[str], *, replayed: bool) -> bool:
+def _prices(row: Row, told: set[str], *, replayed: bool, repeats: bool) -> bool:
     """Whether a rule is an action of its own: it prices what none of these changes does."""
     rule, group = row.text("rule"), row.text("rule_group")
     if rule == _OVERLAP:
-        return not told & _OVERLAPPED_BY
+        return not told & (_OVERLAPPED_IN_LOOPS if repeats else _OVERLAPPED_BY)
     if rule in _UNREPLAYED:
         return not replayed
     return (group in RULE_GROUPS or rule in (_UNDER_FILLED, _TIME_SLICED)) and not {
@@ -566,6 +607,8 @@ def _what(change: str, runs: RunFacts) -> AdvisedChange:
     """What to do for a change of what-if. Python's own work between launches needs another advice
     than work between inferences.
     """
+    if runs.compiled and change in ("one-graph", "cuda-graph"):
+        return COMPILE_THE_REST
     if runs.program.pytorch and change == "one-graph":
         return PYTHON_BETWEEN
     if change == _HOST and _allocates(runs):
@@ -615,7 +658,7 @@ def _graph_of_all(change: AdvisedChange | ByEvidence | None) -> GraphOfAll | Non
     """The owner of the launches that a change puts into one CUDA graph; None if it does not put all
     of them into one.
     """
-    if change is PYTHON_BETWEEN:
+    if change is PYTHON_BETWEEN or change is COMPILE_THE_REST:
         return "python"
     return "program" if change is CHANGES["one-graph"] else None
 
@@ -668,12 +711,16 @@ def _groups(finding: Row) -> int:
     return number if isinstance(number, int) else 1
 
 
-def _at_most_ns(row: Row, tables: Mapping[str, Table], units: float) -> int:
+def _at_most_ns(row: Row, tables: Mapping[str, Table], units: float, *, repeats: bool) -> int:
     """The most that a rule's findings may save per unit: their cost, limited for copies to the
-    other work that can hide them.
+    other work that can hide them; in a loop that is all the rest of the time.
     """
     cost = row.maybe_integer("cost_ns") or 0
-    if row.text("rule") == _OVERLAP:
+    if row.text("rule") == _OVERLAP and repeats:
+        mine = (one for one in tables["findings"] if one.text("rule") == _OVERLAP)
+        cost = cost or sum(one.maybe_integer("cost_ns") or 0 for one in mine)
+        cost = _hidden_ns(cost, sum(one.integer("window_ns") for one in tables["device_times"]))
+    elif row.text("rule") == _OVERLAP:
         cost = min(
             cost,
             sum(
@@ -692,6 +739,15 @@ def _title(rule: str, title: str, evidence: Sequence[Mapping[str, object]]) -> s
     return f"fuse {named} inside the region" if named else title
 
 
+def _comes_back(evidence: Sequence[Mapping[str, object]]) -> bool:
+    """Whether copies from the GPU take about as long as those to it, or longer, by the costliest
+    finding.
+    """
+    told = [evidence[0].get(name) for name in ("download_ns", "upload_ns")] if evidence else []
+    known = [float(one) for one in told if isinstance(one, int | float)]
+    return len(known) > 1 and known[0] >= _BACK * known[1]
+
+
 def _rule(
     row: Row, runs: RunFacts, findings: Sequence[Row], at_most: int, unit_time: UnitTime | None
 ) -> Action | None:
@@ -704,7 +760,8 @@ def _rule(
     ):
         return None
     unit_ns = unit_time.ns
-    if rule in _UNREPLAYED and unit_time.with_pauses_ns > PAUSES * unit_ns:
+    in_loop = rule == _OVERLAP and runs.repeats
+    if (rule in _UNREPLAYED or in_loop) and unit_time.with_pauses_ns > PAUSES * unit_ns:
         unit_ns = unit_time.with_pauses_ns
     if _UNREPLAYED.get(rule) == _HOST and (ahead := _prepared_ahead(runs)):
         at_most = _hidden_ns(at_most, unit_ns, ahead)
@@ -714,6 +771,8 @@ def _rule(
         return None
     places = sum(_groups(one) for one in mine) + row.integer("left_out")
     change = _unreplayed(rule, runs) if rule in _UNREPLAYED else RULES.get(rule)
+    if in_loop:
+        change = KEEP_ON_GPU if _comes_back(_evidence(mine, rule)) else COPY_AHEAD
     made = (
         How(f"nsysmap rules show {rule}")
         if change is None
@@ -725,12 +784,12 @@ def _rule(
             rule
             if change is None
             else worded(_title(rule, change.title, _evidence(mine, rule)), repetitions=runs.repeats)
-            + _on_condition(_UNREPLAYED.get(rule, ""), runs)
+            + _on_condition(_HOST if change is COPY_AHEAD else _UNREPLAYED.get(rule, ""), runs)
         ),
         saving=Figure(at_most, 0, at_most),
         share=at_most / unit_ns,
         basis="rule",
-        throughput_only=rule in (_UNDER_FILLED, _OVERLAP),
+        throughput_only=rule in (_UNDER_FILLED, _OVERLAP) and not in_loop,
         places=places,
         paste=made.paste,
         paste_pytorch=made.paste_pytorch,

@@ -24,6 +24,8 @@ _PARTS = 5  # of a region
 _SHORT = 48  # characters of a function with template arguments that is shown whole
 _TELLING = 2  # words of longer ones
 _WORD = re.compile(r"[A-Za-z_]\w+(?!\w*::)")
+# Julia's compiler puts a word before a function's name and a number behind it
+_JULIA = re.compile(r"^julia_(\w+?)_+\d+$")
 _CPP = frozenset(
     {
         "const",
@@ -233,7 +235,10 @@ def functions(names: Sequence[str]) -> list[str]:
     same function has.
     """
     fields = [decode(name).fields for name in names]
-    short = [str(mine.get("function", name)) for mine, name in zip(fields, names, strict=True)]
+    short = [
+        _JULIA.sub(r"\1", str(mine.get("function", name)))
+        for mine, name in zip(fields, names, strict=True)
+    ]
     full = [
         f"{one}<{mine['template']}>" if "template" in mine else one
         for one, mine in zip(short, fields, strict=True)

@@ -112,7 +112,7 @@ OPERATION_WORDS: tuple[tuple[str, str], ...] = (
     ("quantize", "quant"),
     ("fft", "fft"),
     ("scan", "scan cumsum"),
-    ("random", "random distribution_elementwise distribution_nullary philox dropout uniform_ normal_"),
+    ("random", "random distribution_elementwise distribution_nullary philox curand xorwow dropout uniform_and_transform normal_and_transform"),
     ("reduce", "reduc dot_kernel asum norm2 nrm2 sum_kernel max_kernel min_kernel"),
     ("constant", "fill memset arange"),
     ("copy", "copy memcpy clone _cache"),

@@ -588,3 +588,19 @@ def test_the_words_for_a_generated_kernel_begin_with_its_product() -> None:
     assert pattern_words(decoded) == ["gemm", "bias", "gelu-erf"]
     assert pattern_words(decode("__myl_FcAdd_myl0_9")) == ["gemm", "bias-or-residual"]
     assert pattern_words(decode("_gemm_mha_v2_0x5c2a")) == ["attention"]
+
+
+@pytest.mark.parametrize(
+    ("name", "random"),
+    [
+        ("julia_calculate_normal_velocity_tendency_cuda_kernel__6948", False),
+        ("compute_normal_kernel", False),
+        ("void uniform_grid_kernel(float*)", False),
+        ("surface_normal_(float*)", False),
+        ("void generate_seed_pseudo<rng_config<curandStateXORWOW> >(int)", True),
+        ("_philox_dropout_kernel", True),
+        ("cupy_random_uniform", True),
+    ],
+)
+def test_what_is_normal_or_uniform_draws_nothing(name: str, *, random: bool) -> None:
+    assert (decode(name).fields.get("operation") == "random") == random

@@ -11,8 +11,11 @@ import pytest
 
 from nsysmap.advice.paste import (
     CHANGES,
+    COMPILE_THE_REST,
+    COPY_AHEAD,
     EACH_ENGINE,
     ENGINE_FILE,
+    KEEP_ON_GPU,
     PYTHON_BETWEEN,
     RULES,
     TWO_GRAPHS,
@@ -74,11 +77,15 @@ EVERYTHING = {
     "sampled": code_of_the_host(),
     "wait-for-ranks": WAIT_FOR_RANKS,
     "two-graphs": TWO_GRAPHS,
+    "compile-the-rest": COMPILE_THE_REST,
+    "copy-ahead": COPY_AHEAD,
+    "keep-on-gpu": KEEP_ON_GPU,
     "engine-file": ENGINE_FILE,
 }
 # of some programs
 ONLY_SOME = (
     "python-between",
+    "compile-the-rest",
     "python-alone",
     "with-data-loader",
     "engine-file",
@@ -417,6 +424,7 @@ def test_no_line_runs_an_engine_that_exchanges_data_with_trtexec(name: str, kind
             "two-in-flight",
             "two-graphs",
             "python-between",
+            "compile-the-rest",
             "python-alone",
             "with-data-loader",
         )

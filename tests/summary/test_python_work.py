@@ -27,7 +27,7 @@ from nsysmap.core.table import Table, Text
 from nsysmap.mapping.mapped_trace import map_report
 from tests.places import FIXTURES
 from tests.reports import analysis
-from tests.summary.test_summarize import answered, tables
+from tests.summary.test_summarize import answered, finding, outcome, tables
 
 PREPROCESS = HostEvidence("range", "preprocess", "range preprocess")
 
@@ -271,3 +271,37 @@ def test_calls_that_allocate_are_one_reason_together() -> None:
     assert found is not None
     assert (found.kind, found.name) == ("call", "cudaMallocPitch")
     assert "cudaFree" in found.text
+
+
+def test_what_is_compiled_already_is_not_to_be_compiled_again() -> None:
+    replayed = tables([answered("one-graph", 400, 300, 500)], [], [])
+    for compiled in (True, False):
+        runs = RunFacts(Program("pytorch"), 40, compiled=compiled)
+        (action,) = actions(replayed, runs, units=10, unit_time=UnitTime(1000, 1000))
+        assert ("compile(model" in (action.paste or "")) != compiled
+
+
+@pytest.mark.parametrize(
+    ("window_ns", "expected"),
+    [(10_000, 300), (5000, 200)],  # a copy is hidden by the rest of the turn at most
+)
+def test_copies_of_a_loop_are_first_where_they_take_most(window_ns: int, expected: int) -> None:
+    """Of 10 repetitions of 1000 ns, 300 each are copies while no kernel runs."""
+    rule = "copy-not-overlapped"
+    replayed = [answered("two-in-flight", 100, 90, 110)]
+    known = dict(tables(replayed, [outcome(rule, "copy", 3000)], [finding(rule)]))
+    times = (
+        analysis("bert_trt10", "sync.sqlite").tables.by_name()["device_times"].take(np.arange(1))
+    )
+    known["device_times"] = Table(times.spec, {**times.columns, "window_ns": np.array([window_ns])})
+    runs = RunFacts(Program("cuda"), 1, uploads=True, repeats=True)
+    first, *_ = actions(known, runs, units=10, unit_time=UnitTime(1000, 1000))
+    assert (first.name, first.saving.ns, first.throughput_only) == (
+        "copy-not-overlapped",
+        expected,
+        False,
+    )
+    inferences = actions(
+        known, replace(runs, repeats=False), units=10, unit_time=UnitTime(1000, 1000)
+    )
+    assert all(one.name != "copy-not-overlapped" for one in inferences)
