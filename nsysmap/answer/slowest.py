@@ -17,6 +17,7 @@ from nsysmap.core.table import MISSING, Row, Table
 from nsysmap.trace.inferences.steady import OUTLIER, in_loops
 
 _LEAST_PART = 0.1  # of what it took longer; less is not told
+_LEAST_KIND = 0.01  # of the time of all repetitions, each taken as long as its kind usually takes
 
 
 def slowest(tables: Mapping[str, Table]) -> Slowest | None:
@@ -31,7 +32,8 @@ def slowest(tables: Mapping[str, Table]) -> Slowest | None:
     # the median of two lies between them: none of both is usual
     times = times.take(np.isin(times.ints("group_id"), alike[number > 2]))
     if len(alike) > 1:
-        times = _without_pauses(tables, _without_begins(tables, times))
+        times = _without_begins(tables, _of_much_time(tables, times))
+        times = _without_pauses(tables, times)
     if not len(times):
         return None
     worst = _row(times, int(np.argmax(times.floats("times_median"))))
@@ -65,6 +67,19 @@ def slowest(tables: Mapping[str, Table]) -> Slowest | None:
 
 def _row(table: Table, at: int) -> Row:
     return table.part(at, at + 1).only()
+
+
+def _of_much_time(tables: Mapping[str, Table], times: Table) -> Table:
+    """These rows of INFERENCE_TIMES without the kinds of repetitions that take next to nothing of
+    the time: pieces between the turns of others, whatever one of them waited for.
+    """
+    inferences = tables["inferences"]
+    at = np.searchsorted(inferences.ints("inference"), times.ints("inference"))
+    marked = ~inferences.text("found_by").equals("period")[at]
+    _, kind = np.unique(times.ints("group_id"), return_inverse=True)
+    usual = times.ints("time_ns") / np.maximum(times.floats("times_median"), 1e-9)
+    took = np.bincount(kind, weights=usual)
+    return times.take(marked | (took >= _LEAST_KIND * took.sum())[kind])
 
 
 def _without_begins(tables: Mapping[str, Table], times: Table) -> Table:
