@@ -23,7 +23,14 @@ from nsysmap.core.errors import NsysmapError
 from nsysmap.core.marked_folder import MARK_TEXT
 from nsysmap.inputs.nsys import program
 from nsysmap.inputs.nsys.export import export, report_version
-from nsysmap.inputs.nsys.export_cache import Cleared, cache_folder, cached, clear_cache, is_own
+from nsysmap.inputs.nsys.export_cache import (
+    Cleared,
+    cache_folder,
+    cached,
+    clear_cache,
+    is_own,
+    own_bytes,
+)
 from nsysmap.inputs.nsys.program import Nsys, find_nsys
 from nsysmap.trace.open_report import open_trace
 from tests.places import FIXTURES
@@ -654,3 +661,15 @@ def test_a_full_disk_is_told_as_that(
     free = shutil.disk_usage(report)._replace(free=3)
     monkeypatch.setattr(shutil, "disk_usage", lambda _: free)
     assert "disk is full" in error_of(report).what
+
+
+@pytest.mark.skipif(not hasattr(os, "O_NOFOLLOW"), reason="links are followed here")
+def test_a_link_in_the_cache_is_not_followed(tmp_path: Path) -> None:
+    path, link = tmp_path / "a", tmp_path / "b"
+    path.write_bytes(b"0123456789")
+    path.chmod(0o600)
+    link.symlink_to(path)
+    assert own_bytes(path) == b"0123456789"
+    assert own_bytes(path, 4) == b"0123"
+    with pytest.raises(OSError, match="b"):
+        own_bytes(link)

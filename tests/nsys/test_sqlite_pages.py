@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from nsysmap.core.errors import NsysmapError
 from nsysmap.core.table import MISSING, Text
-from nsysmap.inputs.nsys.sqlite_columns import Database, read_rows, sqlite_tables
+from nsysmap.inputs.nsys.sqlite_columns import Database, _percent, read_rows, sqlite_tables
 from nsysmap.inputs.nsys.sqlite_pages import Stored, UnsupportedError, leaves_of, read_table
 from tests.places import FIXTURES, SHARED
 from tests.sqlite_mutants import run
@@ -719,3 +719,26 @@ def test_headers_of_one_byte_of_length_and_of_two_are_decoded_together(tmp_path:
         assert plain(read["c0"]) == [row[0] for row in held]
         assert plain(read["c1"]) == [None] * 50
         assert plain(read["c125"]) == [row[-1] for row in held]
+
+
+def test_pages_behind_those_that_the_head_tells_of_are_left_to_sqlite(tmp_path: Path) -> None:
+    path = made(
+        tmp_path / "a.sqlite", "CREATE TABLE t (a INTEGER)", rows=[(at,) for at in range(9_000)]
+    )
+    data = bytearray(path.read_bytes())
+    size = int.from_bytes(data[16:18], "big")
+    for told_pages, whole in ((0, True), (len(data) // size, True), (3, False)):
+        data[28:32] = told_pages.to_bytes(4, "big")
+        path.write_bytes(data)
+        found = decoded(path, "t", "a", text=False)
+        assert found == (list(range(9_000)) if whole else None)
+
+
+def test_the_share_read_is_told_percent_by_percent_and_never_above_a_hundred() -> None:
+    told: list[int] = []
+    passed = _percent(200, told.append)
+    for more in (1, 1, 1, 1, 96, 0, 300, 5):
+        passed(more)
+    assert told == [1, 2, 50, 100]
+    _percent(0, told.append)(0)
+    assert told == [1, 2, 50, 100]

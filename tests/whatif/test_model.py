@@ -474,6 +474,12 @@ def test_the_range_of_recorded_graphs_is_the_root_of_the_sum_of_its_parts() -> N
     dynamic = graph_spread(found, one, scale, factor, dynamic=True)
     assert dynamic[0] == below
     assert dynamic[1] == pytest.approx(hypot(above, 0.12 * found.work_ns))
+    apart = each_step(
+        one,
+        lambda step: step._replace(works=tuple(w._replace(queue=w.number % 2) for w in step.works)),
+    )
+    beside = graph_spread(found, apart, scale, factor)[0]
+    assert beside == pytest.approx(0.6 * hypot(both, 0.05 * found.work_ns), rel=1e-6)
     twice = hypot(500 * 4, 5_000, 0.05 * passes.work_ns, 0.35 * 8_000)
     assert recorded_spread(passes)[0] == pytest.approx(0.6 * twice, rel=1e-6)
 

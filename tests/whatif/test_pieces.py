@@ -272,6 +272,36 @@ def test_what_a_node_waits_for_holds_in_every_replay() -> None:
     assert waited_for(start, end, stream, np.array([-99_999] * 2)) == [(), (), (0,)]
 
 
+@pytest.mark.parametrize(
+    ("starts", "returned", "waits_for"),
+    [
+        ((9_000, 12_000), 99_000, (0,)),  # in one replay it begins early
+        ((9_000, 5_000), 99_000, ()),  # in one too early
+        ((20_000, 20_000), 20_000, ()),
+        ((20_000, 19_999), 20_000, (0,)),  # in one before the call returns
+        ((25_000, 25_001), 20_000, (0,)),  # in one too long after it
+    ],
+)
+def test_what_one_replay_shows_not_is_not_so(
+    starts: tuple[int, int], returned: int, waits_for: tuple[int, ...]
+) -> None:
+    start = np.array([[0, begin] for begin in starts])
+    end = np.array([[10_000, 90_000]] * 2)
+    found = waited_for(start, end, np.array([[1, 1]] * 2), np.array([returned] * 2))
+    assert found == [(), waits_for]
+
+
+def test_a_gpu_that_worked_until_just_before_it_was_not_idle() -> None:
+    both = ((0, 10_000, 1), (0, 18_000, 2), (20_000, 90_000, 3))
+    assert nodes(*both, returned=20_000)[2] == (1,)
+
+
+def test_a_graph_of_one_node_waits_for_an_event_as_a_kernel_does() -> None:
+    calls, kernels = forked()
+    kernels[2]["graph_node_id"] = 5
+    assert waits(calls, kernels, [event(2, 7, 3)], [event(3, 8, 3)]) == [(), (), (1,), ()]
+
+
 def test_of_twelve_that_ended_last_one_more_is_not_looked_at() -> None:
     many = [(0, 10_000 - at, at) for at in range(14)]
     found = nodes(*many, (10_000, 20_000, 99))[-1]

@@ -279,15 +279,17 @@ def test_without_a_model_every_change_has_the_same_reason() -> None:
 
 
 @pytest.mark.parametrize(
-    ("steady", "stood_for", "numbers", "word"),
+    ("steady", "stood_for", "threads", "numbers", "word"),
     [
-        (8, 7.0, ["8"], "Replay of all"),
-        (20, 18.0, ["8", "20"], "stand for all."),
-        (20, 17.0, ["8", "20"], "all but outliers"),
+        (8, 7.0, 1, ["8"], "Replay of all"),
+        (20, 18.0, 1, ["8", "20"], "stand for all."),
+        (20, 17.0, 1, ["8", "20"], "all but outliers"),
+        (20, 16.0, 2, ["8", "20"], "stand for all."),
+        (20, 15.0, 2, ["8", "20"], "all but outliers"),
     ],
 )
 def test_it_is_said_which_inferences_are_replayed(
-    steady: int, stood_for: float, numbers: list[str], word: str
+    steady: int, stood_for: float, threads: int, numbers: list[str], word: str
 ) -> None:
     rows = [{"inference": at, "complete": True, "process": 1, "device": 0} for at in range(steady)]
     rows += [
@@ -296,7 +298,7 @@ def test_it_is_said_which_inferences_are_replayed(
         {"inference": 92, "complete": False, "process": 1, "device": 0},
         {"inference": 93, "complete": True, "process": 1, "device": 0, "warmup": True},
     ]
-    one = model(window={"weights": ({1: stood_for},)})
+    one = model(window={"weights": ({1: stood_for},), "threads": tuple(range(threads))})
     observed = replace(one.observed, inferences=Table.of_rows(INFERENCES, rows))
     text = _replayed(replace(one, observed=observed))
     assert figures(text) == numbers
@@ -390,6 +392,26 @@ def test_a_graph_of_python_s_is_compared_with_another_run() -> None:
     assert plain["high_saving_ns"] == round(
         min(max(savings) + spread, _most_ns(model()) - low_after)
     )
+
+
+def test_what_the_host_s_pace_changes_after_it_is_in_the_range_of_a_saving() -> None:
+    """Launches take 1 us less and more after the change as before: 5 us are saved by each."""
+    likely, quick, slow = (two_kernels(host_ns=5_000, call_ns=ns) for ns in (3_000, 2_000, 4_000))
+    one = model(likely, bounds=(quick, slow))
+    found = row(one, Change("no-host-gap"))
+    spread = 0.6 * 2_000 / 2 + 0.007 * (PERIOD + 5_000)
+    assert found["saving_ns"] == 5_000
+    assert found["low_saving_ns"] == round(5_000 - spread)
+    assert found["high_saving_ns"] == round(5_000 + spread)
+
+
+def test_only_graphs_of_another_interpreter_than_pytorch_s_are_compared_with_another_run() -> None:
+    plain = row(model(), ASYNC)
+    assert row(model(interpreter="Python"), ASYNC)["low_saving_ns"] == plain["low_saving_ns"]
+    graphs = Change("cuda-graph")
+    torch = row(model(interpreter="Python", python=True), graphs)
+    assert torch["low_saving_ns"] == row(model(), graphs)["low_saving_ns"]
+    assert row(model(interpreter="Python"), graphs)["low_saving_ns"] != torch["low_saving_ns"]
 
 
 class Half:
