@@ -282,6 +282,12 @@ EQUIVALENT = (
         "(ids[np.maximum(at, 0)] == graph_node[asked])",
         "where it is before the first one it is not equal to it either",
     ),
+    Equivalent(
+        "nsysmap/mapping/order/launch_shapes.py",
+        "if len(shape) > 2 and whole > 0 and not (image and layer.kind in _ON_IMAGES):",
+        "((whole) >= (0))",
+        "how many numbers there are is never 0: it is -1 where that is not known",
+    ),
 )
 """Mutations that are not tried, and why no test could notice them."""
 

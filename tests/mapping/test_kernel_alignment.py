@@ -22,6 +22,7 @@ from nsysmap.mapping.order import kernel_alignment
 from nsysmap.mapping.order.kernel_alignment import (
     Alignment,
     EngineMatch,
+    _against_chance,
     _first,
     _loops_repeat,
     _passed,
@@ -33,6 +34,7 @@ from nsysmap.mapping.order.kernel_alignment import (
     optimization_profiles,
 )
 from nsysmap.mapping.order.scores import KernelFacts, score
+from nsysmap.mapping.order.sequence_alignment import AlignmentCosts
 from tests.places import FIXTURES
 from tests.reports import read_trace
 
@@ -618,3 +620,21 @@ def test_loops_run_as_often_as_the_number_of_kernels_says(
     assert _trips(kernels, made, made.layers, (0,)) == trips
     monkeypatch.setattr(kernel_alignment, "loops_in", lambda *_: [SimpleNamespace(trips=5)])
     assert _trips(kernels, made, made.layers, (0,)) == 1
+
+
+def test_the_order_of_kernels_is_held_against_three_random_ones(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    seen: list[tuple[list[int], bool, bool]] = []
+
+    def worth(costs: AlignmentCosts) -> float:
+        seen.append((costs.row.tolist(), costs.open_start, costs.open_end))
+        return 10.0 if len(seen) == 4 else float(len(seen))
+
+    monkeypatch.setattr(kernel_alignment, "evidence", worth)
+    asked = engine(layer("a", "gemm"))
+    scores = score(run(GEMM, CONV, POOL, OWN), asked, asked.layers)
+    assert _against_chance(scores, (True, False)) == (10.0, 2.0)
+    assert seen[3] == ([0, 1, 2, 3], True, False)
+    assert [sorted(row) for row, _, _ in seen] == [[0, 1, 2, 3]] * 4
+    assert {(start, end) for _, start, end in seen} == {(True, False)}

@@ -758,3 +758,14 @@ def test_without_kernels_that_are_asked_for_nothing_is_placed(
     assert texts(one) == [None] * 8
     assert one.verdicts == ()
     assert not one.wanted.any()
+
+
+def test_a_cut_inference_may_lack_a_single_kernel() -> None:
+    whole = shape()
+    front = shape(LONG[1:], runs=1, first=True)
+    back = shape(LONG[:-1], runs=1, last=True)
+    for cut, begin in ((front, 1), (back, 0)):
+        found = _part_of(cut, [cut, whole])
+        assert found is not None
+        assert (found[0] is whole, found[1]) == (True, begin)
+    assert _part_of(shape(runs=1, first=True), [whole]) is None  # it lacks none
