@@ -858,7 +858,9 @@ class _Loop:
             and name not in traced
         ]
         mine = [*(name for name in traced if name.partition("::")[0] in near), *newer]
-        mine.sort(key=lambda name: self.traced.seconds.get(name, _NEWER_S))
+        own = set(own_tests(mutation.module))  # of those that were not timed they come first
+        untimed = {name: 0.0 if name.partition("::")[0] in own else _NEWER_S for name in mine}
+        mine.sort(key=lambda name: self.traced.seconds.get(name, untimed[name]))
         others = [name for name in traced if name.partition("::")[0] not in near]
         # whole analyses notice most, each something else
         others.sort(key=lambda name: (not name.startswith(_NOTICES), self.traced.seconds[name]))
