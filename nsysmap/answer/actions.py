@@ -607,10 +607,10 @@ def _what(change: str, runs: RunFacts) -> AdvisedChange:
     """What to do for a change of what-if. Python's own work between launches needs another advice
     than work between inferences.
     """
-    if runs.compiled and change in ("one-graph", "cuda-graph"):
-        return COMPILE_THE_REST
     if runs.program.pytorch and change == "one-graph":
-        return PYTHON_BETWEEN
+        return COMPILE_THE_REST if runs.compiled else PYTHON_BETWEEN
+    if runs.compiled and change == "cuda-graph":
+        return COMPILE_THE_REST
     if change == _HOST and _allocates(runs):
         return ALLOCATE_ONCE
     if change == _HOST and _waits_for_ranks(runs):
