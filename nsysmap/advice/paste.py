@@ -114,7 +114,8 @@ _LAUNCHED_GRAPHS = _line(
     brief="cudaGraphLaunch(exec[i % 2], streams[i % 2]);  // own buffers each",
 )
 _OPSET_17 = 'torch.onnx.export(model, inputs, "MODEL.onnx", opset_version=17)'
-_COPY = "cudaMemcpyAsync(next, host, bytes, cudaMemcpyHostToDevice, copies);"
+# from pageable memory the call returns only when the copy is done
+_COPY = "cudaMemcpyAsync(next, pinned, bytes, cudaMemcpyHostToDevice, copies);"
 _LAYER_NORM = _line("y = torch.nn.functional.layer_norm(x, shape, weight, bias)")
 # the first whose compile() takes them; it has TensorRT 8.6
 _TORCH_86 = "from Torch-TensorRT 2.2 on"

@@ -585,6 +585,10 @@ def _evidence(findings: Iterable[Row], rule: str) -> list[Mapping[str, object]]:
     ]
 
 
+_WITHOUT_RESULTS = ", if it needs no results"
+"""The condition of what is done for the next turn while this one runs."""
+
+
 def _made_of_results(runs: RunFacts) -> bool:
     """Whether the host's work may be made of results that were copied to it: of inferences that
     is what comes after them, of repetitions of any program it may be what the next one needs.
@@ -595,7 +599,7 @@ def _made_of_results(runs: RunFacts) -> bool:
 
 def _on_condition(change: str, runs: RunFacts) -> str:
     """What follows the title of a change that helps only what is not made of results."""
-    return ", if it needs no results" if change == _HOST and _made_of_results(runs) else ""
+    return _WITHOUT_RESULTS if change == _HOST and _made_of_results(runs) else ""
 
 
 def _allocates(runs: RunFacts) -> bool:
@@ -771,8 +775,11 @@ def _rule(
         return None
     places = sum(_groups(one) for one in mine) + row.integer("left_out")
     change = _unreplayed(rule, runs) if rule in _UNREPLAYED else RULES.get(rule)
-    if in_loop:
-        change = KEEP_ON_GPU if _comes_back(_evidence(mine, rule)) else COPY_AHEAD
+    condition = _on_condition(_UNREPLAYED.get(rule, ""), runs)
+    if in_loop and (_waits_for_ranks(runs) or _comes_back(_evidence(mine, rule))):
+        change = KEEP_ON_GPU  # what goes up may be what came down, by way of another rank
+    elif in_loop:
+        change, condition = COPY_AHEAD, _WITHOUT_RESULTS if runs.downloads else ""
     made = (
         How(f"nsysmap rules show {rule}")
         if change is None
@@ -784,7 +791,7 @@ def _rule(
             rule
             if change is None
             else worded(_title(rule, change.title, _evidence(mine, rule)), repetitions=runs.repeats)
-            + _on_condition(_HOST if change is COPY_AHEAD else _UNREPLAYED.get(rule, ""), runs)
+            + condition
         ),
         saving=Figure(at_most, 0, at_most),
         share=at_most / unit_ns,

@@ -22,7 +22,7 @@ from nsysmap.answer.actions import (
     actions,
     run_facts,
 )
-from nsysmap.answer.model import HostEvidence
+from nsysmap.answer.model import HostEvidence, SampledCode
 from nsysmap.core.table import Table, Text
 from nsysmap.mapping.mapped_trace import map_report
 from tests.places import FIXTURES
@@ -305,3 +305,26 @@ def test_copies_of_a_loop_are_first_where_they_take_most(window_ns: int, expecte
         known, replace(runs, repeats=False), units=10, unit_time=UnitTime(1000, 1000)
     )
     assert all(one.name != "copy-not-overlapped" for one in inferences)
+
+
+def test_copies_that_come_back_or_wait_for_ranks_are_not_sent_ahead_without_a_word() -> None:
+    """What goes up may be made of what came down: by the host, or by way of another rank."""
+    rule = "copy-not-overlapped"
+    known = dict(tables([], [outcome(rule, "copy", 3000)], [finding(rule)]))
+    times = (
+        analysis("bert_trt10", "sync.sqlite").tables.by_name()["device_times"].take(np.arange(1))
+    )
+    known["device_times"] = Table(times.spec, {**times.columns, "window_ns": np.array([10_000])})
+    alone = RunFacts(Program("cuda"), 1, uploads=True, repeats=True)
+    ranks = HostEvidence("none", "", "", (SampledCode("mpi", None, 0.7, "MPI_Barrier"),))
+    titles = [
+        actions(known, runs, units=10, unit_time=UnitTime(1000, 1000))[0].title
+        for runs in (
+            alone,
+            replace(alone, downloads=True),
+            replace(alone, downloads=True, host_evidence=ranks),
+        )
+    ]
+    ahead, conditional, kept = titles
+    assert conditional.startswith(ahead) and "results" in conditional and "results" not in ahead
+    assert "GPU" in kept and "GPU" not in ahead
