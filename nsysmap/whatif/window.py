@@ -108,6 +108,12 @@ class NoWindow:
     reason: str
 
 
+# the first of them has no end before it to be timed from, the last no begin after it
+_TOO_FEW = (
+    "the trace has no four consecutive, complete {:inference}s of one thread after the warm-up"
+)
+
+
 def steady_window(trace: Trace, inferences: Table, only: int | None = None) -> Window | NoWindow:
     """Stretches of steady-state inferences on the process and device with the most of them (see
     _home), or on the device ``only``.
@@ -119,10 +125,7 @@ def steady_window(trace: Trace, inferences: Table, only: int | None = None) -> W
         usable &= inferences.ints("device") == only
     rows = np.flatnonzero(usable)
     if len(rows) == 0:
-        return NoWindow(
-            "the trace has no three consecutive, complete {:inference}s of one thread after the"
-            " warm-up"
-        )
+        return NoWindow(_TOO_FEW)
     process, device, thread = (
         inferences.ints("process"),
         inferences.ints("device"),
@@ -139,10 +142,7 @@ def steady_window(trace: Trace, inferences: Table, only: int | None = None) -> W
     chosen = [_Thread.of(inferences, rows_of[one], usable, phase, delays) for one in threads]
     chosen = [one for one in chosen if len(one.counting) >= 2]
     if not chosen:
-        return NoWindow(
-            "the trace has no three consecutive, complete {:inference}s of one thread after the"
-            " warm-up"
-        )
+        return NoWindow(_TOO_FEW)
     uneven = [one.uneven for one in chosen if one.uneven]
     if uneven:
         return NoWindow(uneven[0])
@@ -393,8 +393,8 @@ def _window(
         )
     if not any(weights):
         return NoWindow(
-            "the trace has no three consecutive, complete {:inference}s of one thread after the"
-            " warm-up"
+            "no {:inference} after the warm-up is enqueued wholly within a stretch that can be"
+            " replayed"
         )
     notes = tuple(dict.fromkeys(note for one in threads for note in one.notes))
     a_pass = inferences_a_pass(main.like)
