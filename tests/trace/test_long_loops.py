@@ -242,6 +242,9 @@ def test_no_form_gives_a_mean_over_unlike_loops(tmp_path: Path) -> None:
     assert said["time_in_trace_us"] is None and said["time_without_profiler_us"] is None
     assert [one["kernels"] for one in said["unlike_loops"]] == ["large", "small", "last"]
     assert "large" in repr(analysis)
+    analysis.write(tmp_path / "x.html")
+    shown = (tmp_path / "x.html").read_text().partition('id="answer"')[2].partition("</dl>")[0]
+    assert f"<dd>{page_sentences(answer, {}, layers=False).traced}</dd>" in shown
 
 
 def test_a_kernel_many_times_without_a_wait_may_be_the_inside_of_anything(tmp_path: Path) -> None:
