@@ -488,6 +488,7 @@ class Pipeline:
             mapped.found.membership,
             mapped.mapped.table,
             self.progress,
+            excluded=self._excluded_spans,
         )
 
     @cached_property

@@ -25,7 +25,8 @@ def gaps_of(path: Path) -> tuple[Table, int]:
     """The gaps, and the number of inferences."""
     trace = read_trace(path)
     inferences = find_inferences(trace, tensorrt_ranges(trace.nvtx_ranges))
-    return find_gaps(trace, inferences.table, inferences.membership, None), len(inferences.table)
+    gaps = find_gaps(trace, inferences.table, inferences.membership, None, excluded={})
+    return gaps, len(inferences.table)
 
 
 def ns_by_cause(gaps: Table) -> dict[str, int]:

@@ -181,7 +181,7 @@ def gaps_of(program: Program) -> Table:
     trace = trace_of(program)
     nothing = np.full(len(trace.kernels), MISSING, np.int64)
     membership = Table(MEMBERSHIP, {"inference": nothing, "position": nothing})
-    return find_gaps(trace, inferences_of(program), membership, None)
+    return find_gaps(trace, inferences_of(program), membership, None, excluded={})
 
 
 def by_tick(gaps: Table) -> dict[int, str]:

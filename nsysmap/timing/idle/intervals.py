@@ -68,7 +68,6 @@ from nsysmap.timing.idle.causes import (
 )
 from nsysmap.trace.copies import hold_the_host
 from nsysmap.trace.gpu_work import gpu_work
-from nsysmap.trace.inferences.steady import excluded_spans
 from nsysmap.trace.launches import gather
 from nsysmap.trace.model import Trace
 
@@ -151,9 +150,12 @@ def find_gaps(
     membership: Table,
     mapping: Table | None,
     progress: Callable[[str], None] | None = None,
+    *,
+    excluded: Mapping[int, Sequence[tuple[int, int]]],
 ) -> Table:
     """Every idle interval of every device from its first to its last GPU work, split where the
-    cause changes (GAPS, by device and time).
+    cause changes (GAPS, by device and time); ``excluded`` are the times that the windows of
+    device_times leave out.
 
     The durations add up to all idle time, to the nanosecond.
     """
@@ -174,7 +176,7 @@ def find_gaps(
         Host.of(trace, inferences),
     )
     gaps = stacked(_told(known, idle, progress) for idle in _all_holes(work))
-    left_out = _in_excluded(gaps, excluded_spans(inferences))
+    left_out = _in_excluded(gaps, excluded)
     return gaps.with_columns(GAPS, {"gap_id": np.arange(len(gaps)), "left_out": left_out})
 
 
